@@ -1,0 +1,275 @@
+//! The event stream of a run (`cacheroute.events/1`): one JSON object a line, times in seconds of run time.
+//!
+//! Readers ignore fields they do not know: a field may be added to the schema, never renamed or redefined.
+
+use compact_str::CompactString;
+use cr_trace::{RequestId, ShardId};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+use crate::summary::Summary;
+
+/// The schema of the stream, in its header.
+pub const SCHEMA: &str = "cacheroute.events/1";
+
+/// Run time between two `shards` events, in seconds.
+pub const SHARDS_EVERY_S: f64 = 0.25;
+
+/// One line of the stream.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "lowercase")]
+pub enum Event {
+    /// The first line.
+    Header(Header),
+    /// A request has its last token.
+    Finish(Finish),
+    /// A request ends without an answer.
+    Fail(Fail),
+    /// A snapshot of every shard.
+    Shards(Shards),
+    /// A routing table was installed.
+    Plan(Plan),
+    /// A shard changed its state.
+    Fault(Fault),
+    /// Something a reader of the numbers should know.
+    Warning(Warning),
+    /// The last line.
+    Summary(Box<Summary>),
+}
+
+/// What is run, on what.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// Program and version.
+    pub generator: String,
+    /// The routing policy's name.
+    pub policy: String,
+    /// The seed of every random stream of the run.
+    pub seed: u64,
+    /// `model` or `sim`.
+    pub engine: String,
+    /// The model's name, or the cost model's under `sim`.
+    pub model: String,
+    /// `cpu`, `cuda`, `metal`; `none` under `sim`.
+    pub device: String,
+    /// Number of shards.
+    pub shards: u32,
+    /// Tokens a KV block.
+    pub block_tokens: u32,
+    /// KV blocks a shard.
+    pub kv_blocks: u32,
+    /// `virtual` or `wall`.
+    pub clock: String,
+    /// `measured` or `modelled`.
+    pub durations: String,
+    /// The number of requests of the trace, where known.
+    #[serde(default)]
+    pub requests_expected: Option<u64>,
+    /// Requests that finish earlier are not measured.
+    pub warmup_s: f64,
+    /// Bounds that the run is held against.
+    #[serde(default)]
+    pub slo: Slo,
+    /// How many leading requests only fed the plan (`--plan-from`); they are not measured.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub plan_requests: u64,
+    /// Whether the table was planned from the requests it is tested on.
+    #[serde(default)]
+    pub in_sample: bool,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+/// Service level objectives; absent where not asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Slo {
+    /// Bound on the 99th percentile of TTFT, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttft_p99_s: Option<f64>,
+}
+
+/// A finished request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Finish {
+    /// When its last token was there.
+    pub t_s: f64,
+    /// Which request.
+    pub id: RequestId,
+    /// Its routing key.
+    pub key: CompactString,
+    /// Who was served.
+    pub tenant: CompactString,
+    /// Where.
+    pub shard: ShardId,
+    /// Whether the key was in the routing table when it was routed.
+    pub admitted: bool,
+    /// The intended arrival (in a closed loop, the release).
+    pub arrival_s: f64,
+    /// From arrival to first scheduling.
+    pub queue_s: f64,
+    /// From arrival to the first token.
+    pub ttft_s: f64,
+    /// (last token − first token) / (output tokens − 1); absent for a single token.
+    #[serde(default)]
+    pub tpot_s: Option<f64>,
+    /// From arrival to the last token.
+    pub e2e_s: f64,
+    /// Tokens of the prompt.
+    pub prompt_tokens: u64,
+    /// Of those, found in the shard's KV cache at first scheduling.
+    pub cached_tokens: u64,
+    /// The cached tokens by the scope letter of their content; scopes without any are left out.
+    #[serde(default)]
+    pub cached_by_scope: BTreeMap<String, u64>,
+    /// Tokens decoded.
+    pub output_tokens: u64,
+    /// How often it was sent again after a shard died.
+    pub retries: u32,
+    /// How often it lost its blocks and was computed anew.
+    pub preemptions: u32,
+    /// Whether it counts: false while the plan is learned and before the end of the warm-up.
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
+    pub measured: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn is_true(flag: &bool) -> bool {
+    *flag
+}
+
+/// Why a request ended without an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailReason {
+    /// Prompt and output exceed the model's context.
+    PromptTooLong,
+    /// Prompt and output need more blocks than a shard has.
+    PoolTooSmall,
+    /// Not finished in time.
+    Timeout,
+    /// Its shard died.
+    ShardDown,
+    /// The request it waits for failed.
+    PredecessorFailed,
+    /// The run was stopped.
+    Interrupted,
+}
+
+/// A failed request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Fail {
+    /// When it was given up.
+    pub t_s: f64,
+    /// Which request.
+    pub id: RequestId,
+    /// Its routing key.
+    pub key: CompactString,
+    /// Where it was; none where it was never routed.
+    #[serde(default)]
+    pub shard: Option<ShardId>,
+    /// Why.
+    pub reason: FailReason,
+    /// In words, with numbers.
+    #[serde(default)]
+    pub detail: String,
+    /// As for a finished request.
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
+    pub measured: bool,
+}
+
+/// A snapshot of every shard.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Shards {
+    /// When.
+    pub t_s: f64,
+    /// One entry a shard, in order.
+    pub shards: Vec<ShardState>,
+}
+
+/// One shard: its state now, and counters since the start of the run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ShardState {
+    /// Which.
+    pub shard: ShardId,
+    /// Whether it takes requests.
+    pub up: bool,
+    /// Requests that wait to be scheduled.
+    pub queued: u64,
+    /// Requests being prefilled or decoded.
+    pub running: u64,
+    /// Blocks that running requests hold or that keep a cached prefix.
+    pub kv_used_blocks: u64,
+    /// Blocks of the pool.
+    pub kv_total_blocks: u64,
+    /// Blocks that eviction must spare.
+    pub kv_protected_blocks: u64,
+    /// Time spent in steps, in seconds.
+    pub busy_s: f64,
+    /// Requests finished.
+    pub requests: u64,
+    /// Prompt tokens of requests first scheduled.
+    pub prompt_tokens: u64,
+    /// Of those, found in the cache.
+    pub cached_tokens: u64,
+    /// Prompt tokens computed, recomputation after preemption not counted.
+    pub computed_tokens: u64,
+    /// Tokens decoded.
+    pub output_tokens: u64,
+    /// Cached blocks given up for room.
+    pub evicted_blocks: u64,
+    /// Of those, blocks of admitted keys.
+    pub evicted_admitted_blocks: u64,
+    /// Requests that lost their blocks.
+    pub preemptions: u64,
+    /// Tokens computed again after a preemption.
+    #[serde(default)]
+    pub recomputed_tokens: u64,
+}
+
+/// A routing table was installed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// When.
+    pub t_s: f64,
+    /// Keys with a place of their own.
+    pub admitted_keys: u64,
+    /// Keys whose shards changed.
+    pub moved_keys: u64,
+    /// 1 − Jaccard similarity of the (key, shard) pairs before and after.
+    pub churn: f64,
+    /// Planned max / mean load.
+    pub imbalance: f64,
+    /// Planned rate of keys without a place, in requests per second.
+    pub cold_rate: f64,
+}
+
+/// A shard changed its state.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Fault {
+    /// When.
+    pub t_s: f64,
+    /// Which shard.
+    pub shard: ShardId,
+    /// `down`, `up`, `slow`.
+    pub kind: String,
+    /// Requests sent elsewhere.
+    pub rerouted: u64,
+}
+
+/// Something a reader of the numbers should know.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Warning {
+    /// When.
+    pub t_s: f64,
+    /// A stable name, listed in the documentation.
+    pub name: String,
+    /// In words, with numbers.
+    pub detail: String,
+}

@@ -1,0 +1,115 @@
+//! What a run comes down to (`cacheroute.summary/1`).
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The schema of a summary.
+pub const SCHEMA: &str = "cacheroute.summary/1";
+
+/// The measured part of a run. Definitions of every field: `docs/metrics.md`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// The routing policy's name.
+    pub policy: String,
+    /// The seed of the run.
+    pub seed: u64,
+    /// Whether the run came to its end.
+    pub complete: bool,
+    /// Whether the table was planned from the requests it was tested on.
+    pub in_sample: bool,
+    /// The measured window.
+    pub window: Window,
+    /// What became of the requests.
+    pub requests: Requests,
+    /// Σ cached / Σ prompt tokens of finished requests.
+    pub served_hit: f64,
+    /// The mean over requests of cached / prompt tokens.
+    pub hit_request_mean: f64,
+    /// Σ cached blocks / Σ ⌈prompt / block⌉.
+    pub hit_block: f64,
+    /// Cached tokens of a scope / all prompt tokens; the values add up to `served_hit`.
+    pub hit_by_scope: BTreeMap<String, f64>,
+    /// Max / mean over shards.
+    pub imbalance: Imbalance,
+    /// Time to first token, in seconds.
+    pub ttft_s: Quantiles,
+    /// Time per output token after the first, in seconds.
+    pub tpot_s: Quantiles,
+    /// Arrival to last token, in seconds.
+    pub e2e_s: Quantiles,
+    /// Arrival to first scheduling, in seconds.
+    pub queue_s: Quantiles,
+    /// Between tenants.
+    pub fairness: Fairness,
+    /// Too many failures, or a queue that still grew at the end: latencies mean nothing.
+    pub saturated: bool,
+}
+
+/// The measured window of a run, in seconds of run time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Window {
+    /// End of the warm-up.
+    pub from_s: f64,
+    /// End of the run.
+    pub to_s: f64,
+}
+
+/// What became of the measured requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Requests {
+    /// Requests that arrived (or would have, where a predecessor failed).
+    pub offered: u64,
+    /// Requests that finished.
+    pub completed: u64,
+    /// Requests that failed.
+    pub failed: u64,
+    /// Requests never released because their predecessor failed.
+    pub cancelled: u64,
+    /// Requests sent again after a shard died.
+    pub rerouted: u64,
+    /// Offered requests per second of the window.
+    pub offered_qps: f64,
+    /// Completed requests per second of the window.
+    pub achieved_qps: f64,
+}
+
+/// Max / mean over shards of totals in the window, weighted by uptime; 1 is perfect.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Imbalance {
+    /// Of finished requests.
+    pub requests: f64,
+    /// Of computed prompt plus output tokens.
+    pub tokens: f64,
+    /// Of time spent in steps.
+    pub busy: f64,
+}
+
+/// A distribution, from an HDR histogram with three significant digits. All values are 0 where `count` is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Quantiles {
+    /// Number of values.
+    pub count: u64,
+    /// Exact mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: f64,
+    /// 90th percentile.
+    pub p90: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// Exact maximum.
+    pub max: f64,
+}
+
+/// Between tenants.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Fairness {
+    /// Jain's index of the tenants' mean TTFT: 1 when all are equal, 1/n when one has it all.
+    pub jain: f64,
+    /// The tenant with the highest mean TTFT.
+    pub worst_tenant: Option<String>,
+    /// Its mean TTFT / the mean over tenants.
+    pub worst_ratio: f64,
+}

@@ -1,0 +1,15 @@
+//! Where requests go: rate estimation, the planner, the routing table and the policies.
+//!
+//! **Invariant.** This crate never sees a KV block or a model. What a policy knows of the fleet is a [`FleetView`]:
+//! what a router could really observe.
+//!
+//! * [`view`] — what a router sees of the fleet;
+//! * [`policy`] — the trait, and one file for each policy.
+#![forbid(unsafe_code)]
+
+pub mod policy;
+pub mod table;
+pub mod view;
+
+pub use policy::Policy;
+pub use view::{FleetView, ShardView};

@@ -1,0 +1,49 @@
+//! Routing policies: one file each, its rule and source at the top.
+//!
+//! Contract of the family. The caller calls [`Policy::on_arrival`] and then [`Policy::route`] once for every request in
+//! order of arrival, [`Policy::on_finish`] once for every request that was routed and has finished or failed, and
+//! [`Policy::on_fault`] whenever a shard goes down or comes back. A policy must return a shard that is up in the view,
+//! or `None` exactly when no shard is up. It draws randomness only from the stream it is given, and reads no clock.
+
+use crate::view::FleetView;
+use cr_trace::{Request, ShardId, Stream, Time};
+use std::sync::Arc;
+
+/// What a policy learns when a request leaves the fleet.
+#[derive(Clone, Copy, Debug)]
+pub struct Departure<'a> {
+    /// The request.
+    pub request: &'a Request,
+    /// Where it was served.
+    pub shard: ShardId,
+    /// When it left.
+    pub at: Time,
+    /// Tokens decoded; 0 where it failed before its first.
+    pub output_tokens: u32,
+}
+
+/// A routing policy.
+pub trait Policy: Send {
+    /// The name by which users ask for it.
+    fn name(&self) -> &'static str;
+
+    /// Chooses a shard that is up, or `None` when none is.
+    fn route(&mut self, request: &Request, view: &FleetView<'_>, rng: &mut Stream) -> Option<ShardId>;
+
+    /// Whether the policy gives this key a place of its own (the `admitted` of events).
+    fn is_admitted(&self, _key: &str) -> bool {
+        false
+    }
+
+    /// A request arrives at `now`; called before it is routed.
+    fn on_arrival(&mut self, _request: &Request, _now: Time) {}
+
+    /// A request leaves the fleet.
+    fn on_finish(&mut self, _departure: &Departure<'_>) {}
+
+    /// A new routing table is installed.
+    fn on_table(&mut self, _table: &Arc<crate::table::RoutingTable>) {}
+
+    /// A shard goes down (`up` false; its cache is lost) or comes back.
+    fn on_fault(&mut self, _shard: ShardId, _up: bool) {}
+}

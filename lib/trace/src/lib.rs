@@ -1,0 +1,25 @@
+//! Requests, their content segments, and the formats they travel in.
+//!
+//! Everything that moves between the four programs as traffic is a [`Request`]: an arrival time, a routing key
+//! and a prompt made of [`Segment`]s. This crate knows nothing of routing, engines or reports.
+//!
+//! * [`request`] — the request and its ids;
+//! * [`content`] — segments, scopes, and what two prompts share;
+//! * [`tokens`] — token values as a pure function of content;
+//! * [`block`] — chained hashes of fixed-size KV blocks;
+//! * [`time`] — integer virtual time;
+#![forbid(unsafe_code)]
+
+pub mod block;
+pub mod content;
+pub mod error;
+pub mod request;
+pub mod stream;
+pub mod time;
+pub mod tokens;
+
+pub use content::{ContentId, Prompt, Scope, Segment};
+pub use error::{Place, TraceError};
+pub use request::{Key, Request, RequestId, SessionId, ShardId};
+pub use stream::{Stream, stream};
+pub use time::Time;

@@ -1,0 +1,147 @@
+//! The request and the ids that name things.
+
+use compact_str::CompactString;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+use crate::Time;
+use crate::content::{ContentId, Prompt, Scope, prompt_tokens};
+
+/// Names one request within a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RequestId(pub u64);
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Names one shard: a logical server with a KV pool of its own, numbered from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ShardId(pub u32);
+
+impl ShardId {
+    /// The position in a list of all shards.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Display for ShardId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A routing key: requests of one key share a prefix. Tenants have the same form.
+pub type Key = CompactString;
+
+/// A conversation.
+pub type SessionId = CompactString;
+
+/// One request of a trace (`cacheroute.trace/1`).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Request {
+    /// Unique in the trace.
+    pub id: RequestId,
+    /// Intended arrival, in seconds since the start of the trace.
+    pub t_s: f64,
+    /// What the router routes by.
+    pub key: Key,
+    /// Who is served, for fairness; the key where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<Key>,
+    /// The conversation this belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionId>,
+    /// The number of the turn within its conversation, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<u32>,
+    /// Closed loop: not released before this request has finished.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<RequestId>,
+    /// Closed loop: seconds between the predecessor's finish and the release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub think_s: Option<f64>,
+    /// The prompt's segments in order; at least one token in all.
+    pub prompt: Prompt,
+    /// Tokens to decode, at least one.
+    pub output_tokens: u32,
+}
+
+impl Request {
+    /// The intended arrival as virtual time.
+    pub fn arrival(&self) -> Time {
+        Time::from_s(self.t_s)
+    }
+
+    /// The number of prompt tokens.
+    pub fn prompt_tokens(&self) -> u64 {
+        prompt_tokens(&self.prompt)
+    }
+
+    /// Who is served: the tenant, or the key where none is named.
+    pub fn tenant(&self) -> &Key {
+        self.tenant.as_ref().unwrap_or(&self.key)
+    }
+
+    /// How many of the leading `tokens` tokens of the prompt fall into each scope, in the order of [`Scope::ALL`].
+    pub fn tokens_by_scope(&self, tokens: u64) -> [u64; 6] {
+        let mut by_scope = [0; 6];
+        let mut left = tokens;
+        for segment in &self.prompt {
+            let here = left.min(u64::from(segment.tokens()));
+            if let Some(scope) = segment.content().scope() {
+                by_scope[scope.index()] += here;
+            }
+            left -= here;
+            if left == 0 {
+                break;
+            }
+        }
+        by_scope
+    }
+
+    /// What is wrong with this request by itself, in words; `None` where nothing is.
+    ///
+    /// Checked: a finite, non-negative arrival within [`Time::MAX_S`], a key, well-formed segments of at least one
+    /// token, at least one output token, and a think time and predecessor that make sense.
+    pub fn fault(&self) -> Option<String> {
+        if !(0.0..=Time::MAX_S).contains(&self.t_s) {
+            return Some(format!("t_s is {}, it must lie between 0 and {} seconds", self.t_s, Time::MAX_S));
+        }
+        if self.key.is_empty() {
+            return Some("key is empty".into());
+        }
+        if self.prompt.is_empty() {
+            return Some("the prompt has no segments".into());
+        }
+        for segment in &self.prompt {
+            if !ContentId::is_valid(segment.content().as_str()) {
+                let letters = Scope::ALL.map(Scope::letter).join(", ");
+                return Some(format!(
+                    "content id {:?} has no scope; it starts with one of {letters} and a colon, as k:name",
+                    segment.content().as_str()
+                ));
+            }
+            if segment.tokens() == 0 {
+                return Some(format!("segment {:?} has 0 tokens", segment.content().as_str()));
+            }
+        }
+        if self.output_tokens == 0 {
+            return Some("output_tokens is 0, at least one token is decoded".into());
+        }
+        if let Some(think_s) = self.think_s
+            && !(0.0..=Time::MAX_S).contains(&think_s)
+        {
+            return Some(format!("think_s is {think_s}, it must be a number of seconds, not negative"));
+        }
+        if self.after == Some(self.id) {
+            return Some("after names the request itself".into());
+        }
+        None
+    }
+}
