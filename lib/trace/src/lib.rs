@@ -8,11 +8,16 @@
 //! * [`tokens`] — token values as a pure function of content;
 //! * [`block`] — chained hashes of fixed-size KV blocks;
 //! * [`time`] — integer virtual time;
+//! * [`native`] — the native trace format, read and written as a stream;
+//! * [`lines`], [`ids`] — what the readers are made of.
 #![forbid(unsafe_code)]
 
 pub mod block;
 pub mod content;
 pub mod error;
+pub mod ids;
+pub mod lines;
+pub mod native;
 pub mod request;
 pub mod stream;
 pub mod time;
@@ -20,6 +25,7 @@ pub mod tokens;
 
 pub use content::{ContentId, Prompt, Scope, Segment};
 pub use error::{Place, TraceError};
+pub use native::{TRACE_SCHEMA, TraceHeader, TraceReader, TraceWriter};
 pub use request::{Key, Request, RequestId, SessionId, ShardId};
 pub use stream::{Stream, stream};
 pub use time::Time;
