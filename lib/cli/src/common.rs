@@ -1,0 +1,72 @@
+//! Flags that every program has.
+
+use clap::{Args, ValueEnum};
+use std::io::IsTerminal;
+use tracing_subscriber::filter::LevelFilter;
+
+/// When to colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless `NO_COLOR` is set.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// Flags that every program has.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Common options")]
+pub struct CommonArgs {
+    /// Say nothing but errors
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+    /// Say more on stderr; twice for everything
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+    /// When to colour
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    pub color: Color,
+    /// Show no progress bars
+    #[arg(long, global = true)]
+    pub no_progress: bool,
+}
+
+impl CommonArgs {
+    /// Sets colour and log level for the process. Call once.
+    pub fn apply(&self) {
+        let choice = match self.color {
+            Color::Auto => anstream::ColorChoice::Auto,
+            Color::Always => anstream::ColorChoice::Always,
+            Color::Never => anstream::ColorChoice::Never,
+        };
+        choice.write_global();
+        let level = match (self.quiet, self.verbose) {
+            (true, _) => LevelFilter::ERROR,
+            (false, 0) => LevelFilter::WARN,
+            (false, 1) => LevelFilter::INFO,
+            (false, _) => LevelFilter::DEBUG,
+        };
+        // A second call (tests in one process) keeps the first subscriber.
+        let _ = tracing_subscriber::fmt()
+            .with_max_level(level)
+            .with_writer(std::io::stderr)
+            .with_target(false)
+            .without_time()
+            .try_init();
+    }
+
+    /// Whether to draw progress bars: on a terminal, unless told not to.
+    pub fn shows_progress(&self) -> bool {
+        !self.quiet && !self.no_progress && std::io::stderr().is_terminal()
+    }
+
+    /// A note on stderr for people, left out under `--quiet`.
+    pub fn note(&self, text: impl AsRef<str>) {
+        if !self.quiet {
+            anstream::eprintln!("{}", text.as_ref());
+        }
+    }
+}

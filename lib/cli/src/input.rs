@@ -1,0 +1,75 @@
+//! Opening inputs: a path, or `-` for stdin.
+
+use crate::exit::bad_input;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, IsTerminal};
+
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// An opened input and the name that errors call it by.
+pub struct Input {
+    /// Buffered reader.
+    pub reader: Box<dyn BufRead + Send>,
+    /// The path, or `<stdin>`.
+    pub name: String,
+    /// The size of a regular file, for progress bars.
+    pub bytes: Option<u64>,
+}
+
+impl Input {
+    /// Opens a path, or stdin for `-`.
+    ///
+    /// # Errors
+    /// A missing or unreadable file or a folder, as an error of the user's input; also stdin where it is a terminal,
+    /// since nobody pipes anything in.
+    pub fn open(path: &str) -> anyhow::Result<Input> {
+        if path == "-" {
+            if io::stdin().is_terminal() {
+                return Err(bad_input("nothing is piped in: give a FILE, or pipe one into stdin"));
+            }
+            let reader = Box::new(BufReader::with_capacity(BUFFER_BYTES, io::stdin()));
+            return Ok(Input { reader, name: "<stdin>".into(), bytes: None });
+        }
+        let file = File::open(path).map_err(|e| bad_input(format!("cannot open {path}: {}", reason(&e))))?;
+        let meta = file.metadata().map_err(|e| bad_input(format!("cannot open {path}: {}", reason(&e))))?;
+        if meta.is_dir() {
+            return Err(bad_input(format!("cannot open {path}: it is a folder, a file is wanted")));
+        }
+        let bytes = meta.is_file().then_some(meta.len());
+        Ok(Input { reader: Box::new(BufReader::with_capacity(BUFFER_BYTES, file)), name: path.into(), bytes })
+    }
+}
+
+/// Reads a whole small file (a configuration, a table) as text.
+///
+/// # Errors
+/// As [`Input::open`]; also text that is no UTF-8.
+pub fn read_to_string(path: &str) -> anyhow::Result<String> {
+    let mut input = Input::open(path)?;
+    let mut text = String::new();
+    io::Read::read_to_string(&mut input.reader, &mut text)
+        .map_err(|e| bad_input(format!("cannot read {}: {}", input.name, reason(&e))))?;
+    Ok(text)
+}
+
+/// The system's word without its error number.
+pub fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "no such file".into(),
+        io::ErrorKind::PermissionDenied => "permission denied".into(),
+        _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_files_and_folders_say_so() {
+        let missing = Input::open("/nonexistent/x.jsonl").err().expect("is missing").to_string();
+        assert_eq!(missing, "cannot open /nonexistent/x.jsonl: no such file");
+        let folder = Input::open("/").err().expect("is a folder").to_string();
+        assert!(folder.contains("it is a folder"));
+    }
+}

@@ -1,0 +1,56 @@
+//! Opening outputs: a path, or stdout for `-` and for none.
+
+use crate::exit::bad_input;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// An opened, buffered output. Call [`Output::finish`] at the end: a full disk is told there.
+pub struct Output {
+    writer: BufWriter<Box<dyn Write + Send>>,
+    /// The path, or `<stdout>`.
+    pub name: String,
+}
+
+impl Output {
+    /// Creates the file at once (so that a path that cannot be written fails before any work), or takes stdout.
+    ///
+    /// # Errors
+    /// A path that cannot be created, as an error of the user's input.
+    pub fn create(path: Option<&str>) -> anyhow::Result<Output> {
+        let (raw, name): (Box<dyn Write + Send>, String) = match path {
+            None | Some("-") => (Box::new(io::stdout()), "<stdout>".into()),
+            Some(path) => {
+                let file = File::create(path)
+                    .map_err(|e| bad_input(format!("cannot write {path}: {}", crate::input::reason(&e))))?;
+                (Box::new(file), path.into())
+            }
+        };
+        Ok(Output { writer: BufWriter::with_capacity(BUFFER_BYTES, raw), name })
+    }
+
+    /// Whether this is stdout.
+    pub fn is_stdout(&self) -> bool {
+        self.name == "<stdout>"
+    }
+
+    /// Writes out what is buffered.
+    ///
+    /// # Errors
+    /// A failed write, with the output's name.
+    pub fn finish(mut self) -> anyhow::Result<()> {
+        let name = self.name.clone();
+        self.flush().map_err(|e| anyhow::Error::from(e).context(format!("cannot write {name}")))
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.writer.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+}
