@@ -38,7 +38,7 @@ pub enum Event {
 }
 
 /// What is run, on what.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     /// [`SCHEMA`].
     pub schema: String,
@@ -78,6 +78,9 @@ pub struct Header {
     /// Whether the table was planned from the requests it is tested on.
     #[serde(default)]
     pub in_sample: bool,
+    /// The rate asked for, in requests per second, where a suite sets one; absent where the trace sets its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub qps: Option<f64>,
 }
 
 fn is_zero(n: &u64) -> bool {
@@ -182,6 +185,45 @@ pub struct Fail {
     /// As for a finished request.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub measured: bool,
+    /// The intended arrival (in a closed loop, the release); absent where it was never released.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrival_s: Option<f64>,
+    /// How often it was sent again after a shard died.
+    #[serde(default, skip_serializing_if = "none_sent_again")]
+    pub retries: u32,
+}
+
+fn none_sent_again(n: &u32) -> bool {
+    *n == 0
+}
+
+impl Event {
+    /// When it happened, in seconds of run time; none for the header and the summary.
+    pub fn t_s(&self) -> Option<f64> {
+        match self {
+            Event::Header(_) | Event::Summary(_) => None,
+            Event::Finish(event) => Some(event.t_s),
+            Event::Fail(event) => Some(event.t_s),
+            Event::Shards(event) => Some(event.t_s),
+            Event::Plan(event) => Some(event.t_s),
+            Event::Fault(event) => Some(event.t_s),
+            Event::Warning(event) => Some(event.t_s),
+        }
+    }
+}
+
+impl FailReason {
+    /// The name in the stream.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            FailReason::PromptTooLong => "prompt_too_long",
+            FailReason::PoolTooSmall => "pool_too_small",
+            FailReason::Timeout => "timeout",
+            FailReason::ShardDown => "shard_down",
+            FailReason::PredecessorFailed => "predecessor_failed",
+            FailReason::Interrupted => "interrupted",
+        }
+    }
 }
 
 /// A snapshot of every shard.
@@ -191,6 +233,15 @@ pub struct Shards {
     pub t_s: f64,
     /// One entry a shard, in order.
     pub shards: Vec<ShardState>,
+    /// Set on the one snapshot that stands exactly at the start of the measured window (the end of the warm-up, or the
+    /// arrival of the first request after the part that the plan is learned from): what its counters hold came before.
+    /// Absent where everything is measured.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub window_start: bool,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 /// One shard: its state now, and counters since the start of the run.

@@ -15,6 +15,9 @@ pub struct Summary {
     pub policy: String,
     /// The seed of the run.
     pub seed: u64,
+    /// The rate asked for, in requests per second, where a suite sets one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub qps: Option<f64>,
     /// Whether the run came to its end.
     pub complete: bool,
     /// Whether the table was planned from the requests it was tested on.
@@ -45,6 +48,9 @@ pub struct Summary {
     pub fairness: Fairness,
     /// Too many failures, or a queue that still grew at the end: latencies mean nothing.
     pub saturated: bool,
+    /// Work done in the window, over all shards.
+    #[serde(default)]
+    pub work: Work,
 }
 
 /// The measured window of a run, in seconds of run time.
@@ -57,19 +63,25 @@ pub struct Window {
 }
 
 /// What became of the measured requests.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Requests {
     /// Requests that arrived (or would have, where a predecessor failed).
     pub offered: u64,
     /// Requests that finished.
     pub completed: u64,
-    /// Requests that failed.
+    /// Requests that failed, for whatever reason but the two below.
     pub failed: u64,
+    /// Failed requests by their reason.
+    #[serde(default)]
+    pub failed_by_reason: BTreeMap<String, u64>,
     /// Requests never released because their predecessor failed.
     pub cancelled: u64,
-    /// Requests sent again after a shard died.
+    /// Requests sent again after a shard died, whatever became of them.
     pub rerouted: u64,
-    /// Offered requests per second of the window.
+    /// Requests in flight when the run was stopped; neither completed nor failed.
+    #[serde(default)]
+    pub interrupted: u64,
+    /// Offered requests per second, from the start of the window to the last arrival.
     pub offered_qps: f64,
     /// Completed requests per second of the window.
     pub achieved_qps: f64,
@@ -84,6 +96,54 @@ pub struct Imbalance {
     pub tokens: f64,
     /// Of time spent in steps.
     pub busy: f64,
+    /// The same within spans of ten seconds.
+    #[serde(default)]
+    pub windows: ImbalanceWindows,
+}
+
+/// Imbalance within consecutive spans of ten seconds. A last, shorter span is left out; so is one without any load.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ImbalanceWindows {
+    /// Number of spans; 0 in a run that is too short, and then all values are 0.
+    pub count: u64,
+    /// Of finished requests.
+    pub requests: WindowQuantiles,
+    /// Of computed prompt plus output tokens.
+    pub tokens: WindowQuantiles,
+    /// Of time spent in steps.
+    pub busy: WindowQuantiles,
+}
+
+/// Quantiles over spans.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WindowQuantiles {
+    /// Median.
+    pub p50: f64,
+    /// 95th percentile.
+    pub p95: f64,
+}
+
+/// Work done in the window, over all shards.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Work {
+    /// Time spent in steps, summed over shards, in seconds.
+    pub busy_s: f64,
+    /// Prompt tokens of requests first scheduled.
+    pub prompt_tokens: u64,
+    /// Of those, found in the cache.
+    pub cached_tokens: u64,
+    /// Prompt tokens computed, recomputation not counted.
+    pub computed_tokens: u64,
+    /// Tokens decoded.
+    pub output_tokens: u64,
+    /// Tokens computed again after a preemption.
+    pub recomputed_tokens: u64,
+    /// Requests that lost their blocks.
+    pub preemptions: u64,
+    /// Cached blocks given up for room.
+    pub evicted_blocks: u64,
+    /// Of those, blocks of admitted keys.
+    pub evicted_admitted_blocks: u64,
 }
 
 /// A distribution, from an HDR histogram with three significant digits. All values are 0 where `count` is 0.

@@ -1,0 +1,281 @@
+//! From the events of a run to its summary, in constant memory.
+//!
+//! The summary is a pure function of the event stream: whoever reads the stream, live or later, gets what the run itself
+//! reports. Definitions of every figure, and the rule for the measured window: `docs/metrics.md`.
+
+mod distribution;
+mod fleet;
+mod growth;
+mod tenants;
+
+pub use distribution::Distribution;
+pub use fleet::{SPAN_S, ShardTotals, imbalance};
+
+use crate::events::{Event, Fail, FailReason, Finish, Header, Shards};
+use crate::summary::{Requests, SCHEMA, Summary, Window};
+use fleet::Fleet;
+use growth::QueueSeries;
+use std::collections::BTreeMap;
+use tenants::Tenants;
+
+/// The share of failed requests above which a run counts as saturated.
+pub const MAX_FAILED_SHARE: f64 = 0.05;
+
+/// Sums over the measured requests.
+#[derive(Clone, Debug, Default)]
+struct Counts {
+    completed: u64,
+    failed: BTreeMap<FailReason, u64>,
+    rerouted: u64,
+    prompt_tokens: u64,
+    cached_tokens: u64,
+    prompt_blocks: u64,
+    cached_blocks: u64,
+    hit_ratios: f64,
+    cached_by_scope: BTreeMap<String, u64>,
+    last_arrival_s: f64,
+}
+
+/// Follows one run. Memory grows with the shards and the tenants, never with the length of the run.
+#[derive(Clone, Debug)]
+pub struct Aggregator {
+    header: Header,
+    counts: Counts,
+    ttft_s: Distribution,
+    tpot_s: Distribution,
+    e2e_s: Distribution,
+    queue_s: Distribution,
+    tenants: Tenants,
+    fleet: Fleet,
+    queue: QueueSeries,
+    window: Window,
+    started: bool,
+}
+
+impl Aggregator {
+    /// Nothing seen yet of the run that `header` announces.
+    pub fn new(header: &Header) -> Aggregator {
+        let unmeasured_start = header.plan_requests > 0 || header.warmup_s > 0.0;
+        Aggregator {
+            header: header.clone(),
+            counts: Counts::default(),
+            ttft_s: Distribution::new(),
+            tpot_s: Distribution::new(),
+            e2e_s: Distribution::new(),
+            queue_s: Distribution::new(),
+            tenants: Tenants::default(),
+            fleet: Fleet::new(header.shards),
+            queue: QueueSeries::starting(0.0),
+            window: Window::default(),
+            started: !unmeasured_start,
+        }
+    }
+
+    /// Takes one event of the run. Headers, plans, warnings and summaries change nothing.
+    pub fn observe(&mut self, event: &Event) {
+        match event {
+            Event::Finish(finish) => self.finish(finish),
+            Event::Fail(fail) => self.fail(fail),
+            Event::Shards(snapshot) => self.snapshot(snapshot),
+            Event::Fault(fault) => {
+                self.reach(fault.t_s);
+                match fault.kind.as_str() {
+                    "down" => self.fleet.set_up(fault.t_s, fault.shard, false),
+                    "up" => self.fleet.set_up(fault.t_s, fault.shard, true),
+                    _ => {}
+                }
+            }
+            Event::Header(_) | Event::Plan(_) | Event::Warning(_) | Event::Summary(_) => {}
+        }
+    }
+
+    /// What the run comes down to so far; `complete` says whether it came to its end.
+    pub fn summary(&self, complete: bool) -> Summary {
+        let counts = &self.counts;
+        let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
+        Summary {
+            schema: SCHEMA.into(),
+            policy: self.header.policy.clone(),
+            seed: self.header.seed,
+            qps: self.header.qps,
+            complete,
+            in_sample: self.header.in_sample,
+            window: self.window(),
+            requests: self.requests(),
+            served_hit: share(counts.cached_tokens, counts.prompt_tokens),
+            hit_request_mean: if counts.completed == 0 {
+                0.0
+            } else {
+                counts.hit_ratios / counts.completed as f64
+            },
+            hit_block: share(counts.cached_blocks, counts.prompt_blocks),
+            hit_by_scope: counts
+                .cached_by_scope
+                .iter()
+                .map(|(scope, &tokens)| (scope.clone(), share(tokens, counts.prompt_tokens)))
+                .collect(),
+            imbalance: self.fleet.imbalance(),
+            ttft_s: self.ttft_s.quantiles(),
+            tpot_s: self.tpot_s.quantiles(),
+            e2e_s: self.e2e_s.quantiles(),
+            queue_s: self.queue_s.quantiles(),
+            fairness: self.tenants.fairness(),
+            saturated: self.saturated(),
+            work: self.fleet.work(),
+        }
+    }
+
+    /// What is run, on what.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Each shard's totals in the measured window so far, in order of shard id.
+    pub fn shard_totals(&self) -> Vec<ShardTotals> {
+        self.fleet.totals()
+    }
+
+    /// TTFT of the measured requests, in seconds.
+    pub fn ttft_s(&self) -> &Distribution {
+        &self.ttft_s
+    }
+
+    /// Whether the measured window has begun.
+    pub fn measuring(&self) -> bool {
+        self.started
+    }
+
+    /// The measured window so far.
+    pub fn window(&self) -> Window {
+        let from_s =
+            if self.started { self.window.from_s } else { self.window.to_s.max(self.header.warmup_s) };
+        Window { from_s, to_s: self.window.to_s.max(from_s) }
+    }
+
+    fn requests(&self) -> Requests {
+        let counts = &self.counts;
+        let of = |reason| counts.failed.get(&reason).copied().unwrap_or(0);
+        let (cancelled, interrupted) = (of(FailReason::PredecessorFailed), of(FailReason::Interrupted));
+        let offered = counts.completed + counts.failed.values().sum::<u64>();
+        let window = self.window();
+        let window_s = window.to_s - window.from_s;
+        let arrivals_s = match counts.last_arrival_s - window.from_s {
+            span_s if span_s > 0.0 => span_s,
+            _ => window_s,
+        };
+        let rate = |n: u64, span_s: f64| if span_s > 0.0 { n as f64 / span_s } else { 0.0 };
+        let apart = [FailReason::PredecessorFailed, FailReason::Interrupted];
+        Requests {
+            offered,
+            completed: counts.completed,
+            failed: offered - counts.completed - cancelled - interrupted,
+            failed_by_reason: counts
+                .failed
+                .iter()
+                .filter(|(reason, _)| !apart.contains(reason))
+                .map(|(reason, &n)| (reason.as_str().to_owned(), n))
+                .collect(),
+            cancelled,
+            interrupted,
+            rerouted: counts.rerouted,
+            offered_qps: rate(offered, arrivals_s),
+            achieved_qps: rate(counts.completed, window_s),
+        }
+    }
+
+    /// More than 5 % of the requests that came to an end failed, or a queue still grew when the last request arrived.
+    fn saturated(&self) -> bool {
+        let requests = self.requests();
+        let ended = requests.completed + requests.failed;
+        let failing = requests.failed as f64 > MAX_FAILED_SHARE * ended as f64;
+        failing || self.queue.still_grows(self.counts.last_arrival_s)
+    }
+
+    fn finish(&mut self, event: &Finish) {
+        self.reach(event.t_s);
+        if !self.counts_in(event.measured, event.t_s) {
+            return;
+        }
+        self.begin(event.arrival_s);
+        let block = u64::from(self.header.block_tokens.max(1));
+        let counts = &mut self.counts;
+        counts.completed += 1;
+        counts.rerouted += u64::from(event.retries > 0);
+        counts.prompt_tokens += event.prompt_tokens;
+        counts.cached_tokens += event.cached_tokens;
+        counts.prompt_blocks += event.prompt_tokens.div_ceil(block);
+        counts.cached_blocks += event.cached_tokens / block;
+        counts.hit_ratios += event.cached_tokens as f64 / event.prompt_tokens.max(1) as f64;
+        for (scope, tokens) in &event.cached_by_scope {
+            match counts.cached_by_scope.get_mut(scope) {
+                Some(sum) => *sum += tokens,
+                None => {
+                    counts.cached_by_scope.insert(scope.clone(), *tokens);
+                }
+            }
+        }
+        counts.last_arrival_s = counts.last_arrival_s.max(event.arrival_s);
+        self.ttft_s.record(event.ttft_s);
+        self.e2e_s.record(event.e2e_s);
+        self.queue_s.record(event.queue_s);
+        if let Some(tpot_s) = event.tpot_s {
+            self.tpot_s.record(tpot_s);
+        }
+        self.tenants.record(&event.tenant, event.ttft_s);
+        self.fleet.finish(event.shard);
+    }
+
+    fn fail(&mut self, event: &Fail) {
+        self.reach(event.t_s);
+        if !self.counts_in(event.measured, event.t_s) {
+            return;
+        }
+        self.begin(event.arrival_s.unwrap_or(event.t_s));
+        *self.counts.failed.entry(event.reason).or_default() += 1;
+        self.counts.rerouted += u64::from(event.retries > 0);
+        if let Some(arrival_s) = event.arrival_s {
+            self.counts.last_arrival_s = self.counts.last_arrival_s.max(arrival_s);
+        }
+    }
+
+    fn snapshot(&mut self, event: &Shards) {
+        let past_warmup = self.header.plan_requests == 0 && event.t_s > self.header.warmup_s;
+        if !event.window_start && past_warmup {
+            self.begin(self.header.warmup_s);
+        }
+        self.fleet.snapshot(event);
+        if event.window_start {
+            self.start(event.t_s);
+        }
+        self.reach(event.t_s);
+        if self.started {
+            let longest = event.shards.iter().filter(|state| state.up).map(|state| state.queued).max();
+            self.queue.record(event.t_s, longest.unwrap_or(0));
+        }
+    }
+
+    /// Whether a request that came to its end at `t_s` is measured.
+    fn counts_in(&self, measured: bool, t_s: f64) -> bool {
+        measured && t_s >= self.header.warmup_s
+    }
+
+    /// Starts the window where no marked snapshot did: at the end of the warm-up, or at the arrival `arrival_s` of the first
+    /// measured request, with the counters as they were last seen.
+    fn begin(&mut self, arrival_s: f64) {
+        if !self.started {
+            let from_s = if self.header.plan_requests > 0 { arrival_s } else { self.header.warmup_s };
+            self.start(from_s.max(self.header.warmup_s));
+        }
+    }
+
+    fn start(&mut self, from_s: f64) {
+        self.started = true;
+        self.window.from_s = from_s;
+        self.fleet.start(from_s);
+        self.queue = QueueSeries::starting(from_s);
+    }
+
+    fn reach(&mut self, t_s: f64) {
+        self.window.to_s = self.window.to_s.max(t_s);
+    }
+}

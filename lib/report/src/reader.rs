@@ -1,0 +1,290 @@
+//! Reads an event stream line by line, also one that is still being written.
+//!
+//! A stream is read in constant memory. In a *growing* file the last line may be half written: that is no error, the
+//! reader keeps the part and asks again later. Fields and kinds of event that this version does not know are skipped.
+
+use crate::events::{Event, Finish, Header, SCHEMA};
+use serde::Deserialize;
+use std::io::BufRead;
+
+/// The longest line that is read, in bytes. A snapshot of 10,000 shards takes about 4 MB.
+pub const MAX_LINE_BYTES: usize = 64 << 20;
+
+/// The most shards that a header may name.
+pub const MAX_SHARDS: u32 = 100_000;
+
+/// The latest time that an event may name, in seconds; beyond it virtual time itself overflows.
+pub const MAX_S: f64 = cr_trace::Time::MAX_S;
+
+/// The kinds of event of this version.
+const KINDS: [&str; 8] = ["header", "finish", "fail", "shards", "plan", "fault", "warning", "summary"];
+
+/// Why an event stream could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// A line that is not an event, or not one that fits the stream.
+    #[error("{file}:{line}: {what}")]
+    Line {
+        /// A path, or `<stdin>`.
+        file: String,
+        /// From 1.
+        line: u64,
+        /// What is wrong and what would be right.
+        what: String,
+    },
+    /// The system's word.
+    #[error("{file}: {source}")]
+    Io {
+        /// A path, or `<stdin>`.
+        file: String,
+        /// The cause.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The stream has no header.
+    #[error("{file}: no events; the first line of an event stream is its header ({SCHEMA})")]
+    Empty {
+        /// A path, or `<stdin>`.
+        file: String,
+    },
+}
+
+/// What to make of the end of the input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// A last line without a newline is a line.
+    Final,
+    /// A last line without a newline is not finished yet.
+    Growing,
+}
+
+/// Reads events from any buffered input.
+///
+/// ```
+/// use cr_report::reader::EventReader;
+/// let text = concat!(
+///     r#"{"event":"header","schema":"cacheroute.events/1","generator":"x","policy":"flat","seed":1,"engine":"sim","#,
+///     r#""model":"m","device":"none","shards":1,"block_tokens":16,"kv_blocks":8,"clock":"virtual","#,
+///     r#""durations":"modelled","warmup_s":0.0}"#, "\n",
+///     r#"{"event":"warning","t_s":1.0,"name":"n","detail":"d"}"#, "\n");
+/// let mut reader = EventReader::new(text.as_bytes(), "example");
+/// let header = reader.header()?;
+/// assert_eq!(header.policy, "flat");
+/// assert!(reader.next_event()?.is_some());
+/// assert!(reader.next_event()?.is_none());
+/// # Ok::<(), cr_report::reader::ReadError>(())
+/// ```
+#[derive(Debug)]
+pub struct EventReader<R> {
+    input: R,
+    file: String,
+    end: End,
+    line: u64,
+    buffer: Vec<u8>,
+    shards: Option<u32>,
+    skipped: u64,
+}
+
+impl<R: BufRead> EventReader<R> {
+    /// A reader of a whole stream; `file` names the input in errors.
+    pub fn new(input: R, file: impl Into<String>) -> Self {
+        let end = End::Final;
+        EventReader { input, file: file.into(), end, line: 0, buffer: Vec::new(), shards: None, skipped: 0 }
+    }
+
+    /// A reader of a stream that is still being written: at the end of the input [`Self::next_event`] says `None`, and
+    /// may say more when it is asked again.
+    pub fn growing(input: R, file: impl Into<String>) -> Self {
+        EventReader { end: End::Growing, ..Self::new(input, file) }
+    }
+
+    /// The next event; `None` where there is none, or none yet.
+    pub fn next_event(&mut self) -> Result<Option<Event>, ReadError> {
+        loop {
+            if !self.fill_line()? {
+                return Ok(None);
+            }
+            self.line += 1;
+            let parsed = parse(self.buffer.trim_ascii());
+            self.buffer.clear();
+            match parsed {
+                Ok(Some(event)) => {
+                    self.check(&event)?;
+                    return Ok(Some(event));
+                }
+                Ok(None) => self.skipped += 1,
+                Err(what) => return Err(self.fault(what)),
+            }
+        }
+    }
+
+    /// The first event, which must be the header.
+    pub fn header(&mut self) -> Result<Header, ReadError> {
+        match self.next_event()? {
+            Some(Event::Header(header)) => Ok(header),
+            Some(_) => Err(self.fault("a header comes first".into())),
+            None => Err(ReadError::Empty { file: self.file.clone() }),
+        }
+    }
+
+    /// The number of lines read.
+    pub fn line(&self) -> u64 {
+        self.line
+    }
+
+    /// Lines that were empty or held an event of a kind this version does not know.
+    pub fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    /// Whether the input ended within a line that is not finished yet.
+    pub fn has_partial_line(&self) -> bool {
+        !self.buffer.is_empty()
+    }
+
+    /// Whether a whole line stands in the buffer. Keeps an unfinished one of a growing input.
+    fn fill_line(&mut self) -> Result<bool, ReadError> {
+        loop {
+            let available = match self.input.fill_buf() {
+                Ok(available) => available,
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(source) => return Err(ReadError::Io { file: self.file.clone(), source }),
+            };
+            if available.is_empty() {
+                return Ok(self.end == End::Final && !self.buffer.is_empty());
+            }
+            let newline = available.iter().position(|&byte| byte == b'\n');
+            let taken = newline.map_or(available.len(), |at| at + 1);
+            self.buffer.extend_from_slice(&available[..taken]);
+            self.input.consume(taken);
+            if self.buffer.len() > MAX_LINE_BYTES {
+                self.line += 1;
+                return Err(
+                    self.fault(format!("a line of more than {} MiB is no event", MAX_LINE_BYTES >> 20))
+                );
+            }
+            if newline.is_some() {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Checks an event against the stream it stands in.
+    fn check(&mut self, event: &Event) -> Result<(), ReadError> {
+        let what = match (event, self.shards) {
+            (Event::Header(header), None) => {
+                self.shards = Some(header.shards);
+                header_fault(header)
+            }
+            (Event::Header(_), Some(_)) => Some("a second header; a file holds one run".into()),
+            (_, None) => Some(format!("the first line of an event stream is its header ({SCHEMA})")),
+            (event, Some(shards)) => event_fault(event, shards),
+        };
+        what.map_or(Ok(()), |what| Err(self.fault(what)))
+    }
+
+    fn fault(&self, what: String) -> ReadError {
+        ReadError::Line { file: self.file.clone(), line: self.line.max(1), what }
+    }
+}
+
+impl<R: BufRead> Iterator for EventReader<R> {
+    type Item = Result<Event, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_event().transpose()
+    }
+}
+
+/// One line; `None` for an empty line or a kind of event that is not known.
+fn parse(line: &[u8]) -> Result<Option<Event>, String> {
+    if line.is_empty() {
+        return Ok(None);
+    }
+    // Nearly all lines are finishes. Told by their first bytes, they skip the buffering that a tagged enum costs.
+    if line.starts_with(br#"{"event":"finish","#) {
+        return serde_json::from_slice::<Finish>(line)
+            .map(|finish| Some(Event::Finish(finish)))
+            .map_err(|e| say(&e, "a finish event"));
+    }
+    match serde_json::from_slice::<Event>(line) {
+        Ok(event) => Ok(Some(event)),
+        Err(e) => match kind(line) {
+            Some(kind) if !KINDS.contains(&kind.as_str()) => Ok(None),
+            Some(kind) => Err(say(&e, &format!("a {kind} event"))),
+            None => Err(say(&e, "an event")),
+        },
+    }
+}
+
+/// The kind of event a line names, where it is an object that names one.
+fn kind(line: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Tag {
+        event: String,
+    }
+    serde_json::from_slice::<Tag>(line).ok().map(|tag| tag.event)
+}
+
+fn say(error: &serde_json::Error, wanted: &str) -> String {
+    let text = error.to_string();
+    let cause = text.split(" at line ").next().unwrap_or_default();
+    format!("column {}: not {wanted}: {cause}", error.column())
+}
+
+fn header_fault(header: &Header) -> Option<String> {
+    if header.schema != SCHEMA {
+        return Some(format!("schema {:?}; this version reads {SCHEMA}", header.schema));
+    }
+    if !(1..=MAX_SHARDS).contains(&header.shards) {
+        return Some(format!("{} shards; a run has between 1 and {MAX_SHARDS}", header.shards));
+    }
+    if header.block_tokens == 0 {
+        return Some("block_tokens is 0; a block holds at least one token".into());
+    }
+    (!(0.0..=MAX_S).contains(&header.warmup_s))
+        .then(|| format!("warmup_s is {}; it lies between 0 and {MAX_S} seconds", header.warmup_s))
+}
+
+fn event_fault(event: &Event, shards: u32) -> Option<String> {
+    if let Some(t_s) = event.t_s()
+        && !(0.0..=MAX_S).contains(&t_s)
+    {
+        return Some(format!("t_s is {t_s}; it lies between 0 and {MAX_S} seconds"));
+    }
+    let strange = match event {
+        Event::Finish(finish) => return finish_fault(finish, shards),
+        Event::Fail(fail) => fail.shard.filter(|shard| shard.0 >= shards),
+        Event::Fault(fault) => Some(fault.shard).filter(|shard| shard.0 >= shards),
+        Event::Shards(snapshot) => {
+            snapshot.shards.iter().map(|state| state.shard).find(|shard| shard.0 >= shards)
+        }
+        _ => None,
+    };
+    strange.map(|shard| no_such_shard(shard, shards))
+}
+
+fn finish_fault(finish: &Finish, shards: u32) -> Option<String> {
+    if finish.shard.0 >= shards {
+        return Some(no_such_shard(finish.shard, shards));
+    }
+    if finish.cached_tokens > finish.prompt_tokens {
+        let (cached, prompt) = (finish.cached_tokens, finish.prompt_tokens);
+        return Some(format!("cached_tokens {cached} is more than the prompt_tokens {prompt}"));
+    }
+    let times = [
+        ("arrival_s", finish.arrival_s),
+        ("queue_s", finish.queue_s),
+        ("ttft_s", finish.ttft_s),
+        ("tpot_s", finish.tpot_s.unwrap_or(0.0)),
+        ("e2e_s", finish.e2e_s),
+    ];
+    times
+        .into_iter()
+        .find(|(_, value)| !(0.0..=MAX_S).contains(value))
+        .map(|(name, value)| format!("{name} is {value}; it lies between 0 and {MAX_S} seconds"))
+}
+
+fn no_such_shard(shard: cr_trace::ShardId, shards: u32) -> String {
+    format!("shard {shard} of a run of {shards} shards; they are numbered from 0")
+}
