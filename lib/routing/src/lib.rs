@@ -4,6 +4,7 @@
 //! what a router could really observe.
 //!
 //! * [`view`] — what a router sees of the fleet;
+//! * [`table`] — the routing table, its JSON and its files;
 //! * [`policy`] — the trait, and one file for each policy.
 #![forbid(unsafe_code)]
 
@@ -12,4 +13,5 @@ pub mod table;
 pub mod view;
 
 pub use policy::Policy;
+pub use table::RoutingTable;
 pub use view::{FleetView, ShardView};

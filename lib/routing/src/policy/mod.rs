@@ -4,6 +4,22 @@
 //! order of arrival, [`Policy::on_finish`] once for every request that was routed and has finished or failed, and
 //! [`Policy::on_fault`] whenever a shard goes down or comes back. A policy must return a shard that is up in the view,
 //! or `None` exactly when no shard is up. It draws randomness only from the stream it is given, and reads no clock.
+//!
+//! * [`build`] and [`names`] — the registry;
+//! * `choose` and [`Ring`] — what several policies share.
+
+mod cacheroute;
+mod choose;
+mod flat;
+mod registry;
+mod ring;
+mod sticky;
+
+pub use cacheroute::CacheRoute;
+pub use flat::Flat;
+pub use registry::{PolicyConfig, PolicyError, build, names};
+pub use ring::{DEFAULT_VNODES, Ring};
+pub use sticky::Sticky;
 
 use crate::view::FleetView;
 use cr_trace::{Request, ShardId, Stream, Time};
@@ -47,3 +63,6 @@ pub trait Policy: Send {
     /// A shard goes down (`up` false; its cache is lost) or comes back.
     fn on_fault(&mut self, _shard: ShardId, _up: bool) {}
 }
+
+#[cfg(test)]
+mod tests;
