@@ -80,6 +80,13 @@ impl BlockChain {
         }
     }
 
+    /// The hash of the open block at the end, were it closed now; `None` where the sequence ends on a border.
+    ///
+    /// It equals no full block's hash: its runs hold fewer tokens than a block.
+    pub fn tail(&self) -> Option<BlockHash> {
+        (self.open_tokens > 0).then(|| self.last.child(&self.open))
+    }
+
     /// Appends whole segments.
     pub fn append_prompt(&mut self, prompt: &[Segment], out: &mut Vec<BlockHash>) {
         for segment in prompt {

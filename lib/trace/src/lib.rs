@@ -9,6 +9,9 @@
 //! * [`block`] — chained hashes of fixed-size KV blocks;
 //! * [`time`] — integer virtual time;
 //! * [`native`] — the native trace format, read and written as a stream;
+//! * [`mooncake`] — the Mooncake format, read and written; [`trunk`] — a routing key for its hash blocks;
+//! * [`shape`] — cutting a trace to a window, a limit, a pace;
+//! * [`stats`] — what a trace is like: skew, lengths, reuse;
 //! * [`lines`], [`ids`] — what the readers are made of.
 #![forbid(unsafe_code)]
 
@@ -17,11 +20,15 @@ pub mod content;
 pub mod error;
 pub mod ids;
 pub mod lines;
+pub mod mooncake;
 pub mod native;
 pub mod request;
+pub mod shape;
+pub mod stats;
 pub mod stream;
 pub mod time;
 pub mod tokens;
+pub mod trunk;
 
 pub use content::{ContentId, Prompt, Scope, Segment};
 pub use error::{Place, TraceError};

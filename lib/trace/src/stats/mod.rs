@@ -1,0 +1,96 @@
+//! What a trace is like: how skewed its keys are, how long its prompts, how much of them could be reused.
+//!
+//! Memory grows with the number of distinct keys (about 40 bytes each) and of distinct prompt segments (about 50 bytes
+//! each), not with the number of requests that repeat them.
+
+mod keys;
+mod lengths;
+mod reuse;
+mod tree;
+
+pub use keys::{KeyCounts, KeyReport, TopShare, gini};
+pub use lengths::{LengthReport, Lengths};
+pub use reuse::{Reuse, ReuseReport};
+pub use tree::{PrefixMatch, PrefixTree};
+
+use crate::Request;
+use serde::Serialize;
+
+/// The schema of [`StatsReport`].
+pub const STATS_SCHEMA: &str = "cacheroute.stats/1";
+
+/// Gathers the statistics of a trace, request by request.
+#[derive(Debug)]
+pub struct TraceStats {
+    requests: u64,
+    first_s: f64,
+    last_s: f64,
+    keys: KeyCounts,
+    input: Lengths,
+    output: Lengths,
+    reuse: Reuse,
+}
+
+/// The statistics of a trace.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StatsReport {
+    /// Always [`STATS_SCHEMA`].
+    pub schema: &'static str,
+    /// Requests.
+    pub requests: u64,
+    /// Seconds from the first arrival to the last.
+    pub span_s: f64,
+    /// Requests per second of that span; 0 where it is empty.
+    pub qps: f64,
+    /// How the requests spread over the keys.
+    pub keys: KeyReport,
+    /// Prompt tokens.
+    pub input_tokens: LengthReport,
+    /// Decoded tokens.
+    pub output_tokens: LengthReport,
+    /// What a cache without limits would find.
+    pub reuse: ReuseReport,
+}
+
+impl TraceStats {
+    /// Nothing seen yet; reuse is counted in blocks of `block_tokens` tokens (at least one).
+    pub fn new(block_tokens: u32) -> TraceStats {
+        TraceStats {
+            requests: 0,
+            first_s: 0.0,
+            last_s: 0.0,
+            keys: KeyCounts::default(),
+            input: Lengths::default(),
+            output: Lengths::default(),
+            reuse: Reuse::new(block_tokens),
+        }
+    }
+
+    /// Takes in one request.
+    pub fn observe(&mut self, request: &Request) {
+        if self.requests == 0 {
+            self.first_s = request.t_s;
+        }
+        self.requests += 1;
+        self.last_s = request.t_s;
+        self.keys.observe(&request.key);
+        self.input.observe(request.prompt_tokens());
+        self.output.observe(u64::from(request.output_tokens));
+        self.reuse.observe(request);
+    }
+
+    /// The statistics of what was taken in.
+    pub fn report(&self) -> StatsReport {
+        let span_s = self.last_s - self.first_s;
+        StatsReport {
+            schema: STATS_SCHEMA,
+            requests: self.requests,
+            span_s,
+            qps: if span_s > 0.0 { self.requests as f64 / span_s } else { 0.0 },
+            keys: self.keys.report(),
+            input_tokens: self.input.report(),
+            output_tokens: self.output.report(),
+            reuse: self.reuse.report(),
+        }
+    }
+}
