@@ -1,0 +1,139 @@
+//! What the planner is told, and what it refuses.
+
+use crate::table::MAX_SHARDS;
+
+/// The shards of a fleet and how fast each is, relative to the others.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fleet {
+    /// One entry a shard; 0 marks one that is down.
+    speeds: Vec<f64>,
+}
+
+impl Fleet {
+    /// Equal shards, all up.
+    pub fn uniform(shards: u32) -> Fleet {
+        // One more than allowed is refused just as well, and never asks for gigabytes.
+        Fleet { speeds: vec![1.0; shards.min(MAX_SHARDS + 1) as usize] }
+    }
+
+    /// Shards of these relative speeds, 0 for one that is down.
+    pub fn with_speeds(speeds: Vec<f64>) -> Fleet {
+        Fleet { speeds }
+    }
+
+    /// The number of shards, up or not.
+    pub fn shards(&self) -> u32 {
+        self.speeds.len() as u32
+    }
+
+    /// The number of shards that are up.
+    pub fn up(&self) -> u32 {
+        self.speeds.iter().filter(|&&speed| speed > 0.0).count() as u32
+    }
+
+    /// Relative speed of each shard.
+    pub fn speeds(&self) -> &[f64] {
+        &self.speeds
+    }
+
+    /// Σ of the speeds: how many shards of speed 1 the fleet is worth.
+    pub fn total_speed(&self) -> f64 {
+        self.speeds.iter().sum()
+    }
+}
+
+/// What a plan is made for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanConfig {
+    /// The shards.
+    pub fleet: Fleet,
+    /// The rate that one shard can serve of one key, in requests per second; above 0.
+    pub qcap: f64,
+    /// Warm prefixes that one shard of speed 1 can keep; measured, may be fractional.
+    pub warm_slots: f64,
+}
+
+impl PlanConfig {
+    /// A plan for equal shards.
+    pub fn new(shards: u32, qcap: f64, warm_slots: f64) -> PlanConfig {
+        PlanConfig { fleet: Fleet::uniform(shards), qcap, warm_slots }
+    }
+
+    /// `C = R·W`, the copies that may be placed in all. Shards count by their speed, those that are down not at all.
+    pub fn capacity(&self) -> f64 {
+        self.fleet.total_speed() * self.warm_slots
+    }
+
+    pub(super) fn check(&self) -> Result<(), PlanError> {
+        let shards = self.fleet.speeds.len();
+        if shards == 0 || shards > MAX_SHARDS as usize {
+            return Err(PlanError::Shards { shards });
+        }
+        if let Some((shard, &speed)) =
+            self.fleet.speeds.iter().enumerate().find(|(_, speed)| !(0.0..=1e6).contains(*speed))
+        {
+            return Err(PlanError::Speed { shard, speed });
+        }
+        if self.fleet.up() == 0 {
+            return Err(PlanError::AllDown);
+        }
+        if !(self.qcap.is_finite() && self.qcap > 0.0) {
+            return Err(PlanError::Qcap { qcap: self.qcap });
+        }
+        if !(0.0..=1e15).contains(&self.warm_slots) {
+            return Err(PlanError::WarmSlots { warm_slots: self.warm_slots });
+        }
+        Ok(())
+    }
+}
+
+/// Why there is no plan.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum PlanError {
+    /// The fleet is empty or absurd.
+    #[error("{shards} shards; a fleet has 1 to {MAX_SHARDS}")]
+    Shards {
+        /// What was given.
+        shards: usize,
+    },
+    /// A speed that no shard has.
+    #[error("shard {shard} has the relative capacity {speed}; it is a number from 0 (down) to 1,000,000")]
+    Speed {
+        /// Which shard.
+        shard: usize,
+        /// What was given.
+        speed: f64,
+    },
+    /// Nobody left to serve.
+    #[error("no shard is up")]
+    AllDown,
+    /// A ceiling that makes no sense.
+    #[error("qcap is {qcap}; it is a finite rate above 0, in requests per second")]
+    Qcap {
+        /// What was given.
+        qcap: f64,
+    },
+    /// A number of slots that makes no sense.
+    #[error("warm_slots is {warm_slots}; it is a finite number of prefixes a shard, not negative")]
+    WarmSlots {
+        /// What was given.
+        warm_slots: f64,
+    },
+    /// A rate that no key can have.
+    #[error("the rate at position {at} is {rate}; a rate is finite and not negative")]
+    Rate {
+        /// Position in the list, from 0.
+        at: usize,
+        /// What was given.
+        rate: f64,
+    },
+    /// The rates overflow.
+    #[error("the rates add up to more than a floating-point number holds")]
+    Overflow,
+    /// More keys than ids.
+    #[error("{keys} keys; at most 4,294,967,295 can be planned at once")]
+    TooMany {
+        /// What was given.
+        keys: usize,
+    },
+}

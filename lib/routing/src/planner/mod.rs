@@ -1,0 +1,54 @@
+//! The planner: Algorithm 1 of the CacheRoute paper, off the request path.
+//!
+//! 1. Copies: `k_b = max(1, ⌈λ_b / q_cap⌉)`, clamped to the shards that are up; the clamped count is charged.
+//! 2. Admission by decreasing rate while `Σ k_b ≤ C = R·W`; a key that does not fit is *skipped*, a later smaller one
+//!    may still fit.
+//! 3. Placement by longest processing time first (LPT): every shard starts with its share of the cold tail; admitted
+//!    keys in the same order take the `k_b` least-loaded distinct shards, each charged `λ_b / k_b`.
+//!
+//! Ties: input order for equal rates, lowest shard id for equal loads. Cost O(n + Σ k_b log R): rates are radix-sorted.
+//! Graham's bound on LPT does not carry over (split jobs, distinct shards) and is not claimed. The planner plans, it
+//! does not reserve: traffic of the cold tail can evict an admitted prefix.
+//!
+//! Keys are positions in the caller's list of rates; [`Plan::to_table`] gives them their names.
+
+mod admission;
+mod config;
+mod lpt;
+mod order;
+mod plan;
+#[cfg(test)]
+mod tests;
+mod tournament;
+
+pub use config::{Fleet, PlanConfig, PlanError};
+pub use plan::{Plan, TableOptions};
+
+/// The copies of a key: `max(1, ⌈rate / qcap⌉)`, at most `shards`. `qcap` must be above 0 and `shards` at least 1.
+pub fn copies(rate: f64, qcap: f64, shards: u32) -> u32 {
+    // A float to integer cast saturates, so an enormous quotient clamps like any other.
+    ((rate / qcap).ceil() as u32).clamp(1, shards)
+}
+
+/// Plans where the prefixes of keys with these rates (requests per second) should be kept.
+///
+/// A zero rate is never admitted and counts nowhere. Rates need no order and may be many: ten million take about a
+/// second.
+///
+/// # Errors
+/// A rate that is negative, NaN or infinite, rates whose sum is infinite, or a configuration that no plan can have.
+pub fn plan(rates: &[f64], config: &PlanConfig) -> Result<Plan, PlanError> {
+    config.check()?;
+    let ranked = order::by_decreasing_rate(rates)?;
+    let admitted = admission::by_slots(&ranked, config);
+    drop(ranked);
+    let placed = lpt::place(&admitted, &config.fleet);
+    Ok(Plan::new(config, admitted, placed))
+}
+
+/// Max / mean; 1 where all is zero.
+pub fn imbalance(loads: &[f64]) -> f64 {
+    let mean = loads.iter().sum::<f64>() / loads.len().max(1) as f64;
+    let max = loads.iter().copied().fold(0.0, f64::max);
+    if mean > 0.0 { max / mean } else { 1.0 }
+}
