@@ -1,0 +1,71 @@
+//! The KV pool of one shard: fixed-size blocks, shared by prefix, evicted least recently used first.
+//!
+//! Rules that every pool keeps, and that [`BlockPool`] is the oracle of:
+//! * a block is *referenced* (some sequence holds it), *cached* (nobody does, but its prefix can be found) or *free*;
+//!   the three always add up to the pool;
+//! * only full blocks are shared, found by the chained hash of their content (`cr_trace::block`);
+//! * allocation takes free blocks first, then evicts cached ones, oldest last use first and, among blocks last used by
+//!   the same sequence, the deepest in its chain. The last use of a block is the release that left it unreferenced;
+//!   so a block never goes before the blocks that continue it.
+
+mod block_pool;
+mod lru;
+#[cfg(test)]
+mod naive;
+#[cfg(test)]
+mod tests;
+
+pub use block_pool::{BlockPool, HeldBlocks};
+
+use cr_trace::Request;
+
+/// Counts of a pool, in blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PoolUsage {
+    /// Held by at least one sequence.
+    pub referenced: u32,
+    /// Held by none, kept for reuse.
+    pub cached: u32,
+    /// Empty.
+    pub free: u32,
+    /// Evicted since the start.
+    pub evicted: u64,
+    /// Of those, blocks that a request of an admitted key had computed or used.
+    pub evicted_admitted: u64,
+}
+
+/// A KV pool. A sequence's share of it is a [`Pool::Held`].
+pub trait Pool: Send {
+    /// What one sequence holds; an empty one holds nothing.
+    type Held: Send;
+
+    /// A pool of `blocks` blocks of `block_tokens` tokens; both at least one.
+    fn new(blocks: u32, block_tokens: u32) -> Self;
+
+    /// The content of a sequence, holding nothing yet. `admitted`: its key is in the plan.
+    fn open(&self, request: &Request, admitted: bool) -> Self::Held;
+
+    /// Takes references to the cached leading blocks of a sequence that holds nothing, at most `most_cached` of them,
+    /// and allocates the rest up to `tokens` tokens. Returns the number of blocks found, or `None`, with nothing
+    /// changed, where the pool cannot hold that many now.
+    fn admit(&mut self, held: &mut Self::Held, tokens: u32, most_cached: u32) -> Option<u32>;
+
+    /// Makes room for `tokens` tokens in all; false, with nothing changed, where the pool cannot hold them now.
+    fn grow(&mut self, held: &mut Self::Held, tokens: u32) -> bool;
+
+    /// Makes the full blocks among the first `computed` tokens findable. Where an equal block can be found already,
+    /// the sequence takes that one and gives its own back, so its block table may change.
+    fn publish(&mut self, held: &mut Self::Held, computed: u32);
+
+    /// Lets go of everything held; published blocks stay cached.
+    fn release(&mut self, held: &mut Self::Held);
+
+    /// The block table: the block of tokens `[B·i, B·(i+1))` at position i.
+    fn table<'a>(&self, held: &'a Self::Held) -> &'a [u32];
+
+    /// The state of the pool.
+    fn usage(&self) -> PoolUsage;
+
+    /// Forgets everything cached (a shard came back cold). The caller has released every sequence.
+    fn clear(&mut self);
+}

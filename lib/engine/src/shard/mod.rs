@@ -1,0 +1,246 @@
+//! One shard: a queue, a continuous batch, and a KV pool.
+//!
+//! Every step takes all decodes, then prefill chunks up to the token budget: first of sequences already in the batch,
+//! then of waiting ones in order of arrival, for as long as the pool has room for their whole prompt. A step's effects
+//! appear at its end: a request that arrives meanwhile joins the next one.
+//!
+//! When a decode needs a block and none is left, the sequence that joined last loses its blocks and goes back to the
+//! head of the queue; its tokens are computed again later (preemption by recomputation).
+
+mod complete;
+mod schedule;
+mod sequence;
+#[cfg(test)]
+mod tests;
+
+use crate::pool::{Pool, PoolUsage};
+use crate::{Backend, EngineError};
+use cr_trace::{Request, Time};
+use sequence::Sequence;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// The limits of a shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShardConfig {
+    /// Tokens a KV block.
+    pub block_tokens: u32,
+    /// KV blocks.
+    pub kv_blocks: u32,
+    /// Most tokens fed in one step, a decoding sequence counting as one.
+    pub token_budget: u32,
+    /// Most sequences in the batch; never more than the token budget can decode.
+    pub max_running: u32,
+    /// Longest prompt plus output; none where the model does not limit it.
+    pub context_tokens: Option<u32>,
+    /// A request not finished this long after its arrival is given up.
+    pub timeout: Option<Time>,
+}
+
+/// Why a request can never be served by a shard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rejection {
+    /// Prompt and output exceed the context.
+    PromptTooLong {
+        /// Prompt plus output tokens.
+        tokens: u64,
+        /// The context.
+        context: u32,
+    },
+    /// Prompt and output exceed the whole pool.
+    PoolTooSmall {
+        /// Blocks needed at the end of its answer.
+        blocks: u64,
+        /// Blocks of the pool.
+        pool: u32,
+    },
+}
+
+/// A request that has left the shard.
+#[derive(Clone, Debug)]
+pub struct Departed {
+    /// The request.
+    pub request: Arc<Request>,
+    /// Whether its key was in the plan when it was routed.
+    pub admitted: bool,
+    /// Intended arrival, or release.
+    pub arrival: Time,
+    /// When it first joined a batch; none where it never did.
+    pub scheduled_at: Option<Time>,
+    /// When its first token was there.
+    pub first_token_at: Option<Time>,
+    /// When it left.
+    pub left_at: Time,
+    /// Prompt tokens found in the pool at first scheduling.
+    pub cached_tokens: u32,
+    /// Tokens decoded.
+    pub output_tokens: u32,
+    /// How often it lost its blocks.
+    pub preemptions: u32,
+    /// Whether it has all its tokens; false where it ran out of time or the shard died.
+    pub finished: bool,
+}
+
+/// Counters since the start of the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShardTotals {
+    /// Time spent in steps.
+    pub busy: Time,
+    /// Steps taken.
+    pub steps: u64,
+    /// Requests finished.
+    pub requests: u64,
+    /// Prompt tokens of requests first scheduled.
+    pub prompt_tokens: u64,
+    /// Of those, found in the pool.
+    pub cached_tokens: u64,
+    /// Prompt tokens computed for the first time.
+    pub computed_tokens: u64,
+    /// Tokens computed again after a preemption.
+    pub recomputed_tokens: u64,
+    /// Tokens decoded.
+    pub output_tokens: u64,
+    /// Requests that lost their blocks.
+    pub preemptions: u64,
+}
+
+/// One shard. Drive it with [`Shard::enqueue`], [`Shard::start_step`] and [`Shard::end_step`].
+pub struct Shard<P: Pool> {
+    config: ShardConfig,
+    pool: P,
+    backend: Box<dyn Backend>,
+    waiting: VecDeque<Sequence<P::Held>>,
+    running: Vec<Sequence<P::Held>>,
+    in_step: bool,
+    pending_tokens: u64,
+    totals: ShardTotals,
+}
+
+impl<P: Pool> Shard<P> {
+    /// A shard with an empty pool.
+    pub fn new(mut config: ShardConfig, backend: Box<dyn Backend>) -> Shard<P> {
+        config.max_running = config.max_running.min(config.token_budget).max(1);
+        config.context_tokens = match (config.context_tokens, backend.context_tokens()) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        Shard {
+            pool: P::new(config.kv_blocks, config.block_tokens),
+            config,
+            backend,
+            waiting: VecDeque::new(),
+            running: Vec::new(),
+            in_step: false,
+            pending_tokens: 0,
+            totals: ShardTotals::default(),
+        }
+    }
+
+    /// Puts a request at the end of the queue.
+    ///
+    /// # Errors
+    /// A request that could not be served even by an empty shard.
+    pub fn enqueue(&mut self, request: Arc<Request>, arrival: Time, admitted: bool) -> Result<(), Rejection> {
+        let prompt = request.prompt_tokens();
+        let tokens = prompt + u64::from(request.output_tokens);
+        if let Some(context) = self.config.context_tokens
+            && tokens > u64::from(context)
+        {
+            return Err(Rejection::PromptTooLong { tokens, context });
+        }
+        // The last token is never fed, so it needs no room.
+        let blocks = (tokens - 1).div_ceil(u64::from(self.config.block_tokens));
+        if blocks > u64::from(self.config.kv_blocks) {
+            return Err(Rejection::PoolTooSmall { blocks, pool: self.config.kv_blocks });
+        }
+        let held = self.pool.open(&request, admitted);
+        let sequence = Sequence::new(request, arrival, admitted, held);
+        self.pending_tokens += sequence.pending();
+        self.waiting.push_back(sequence);
+        Ok(())
+    }
+
+    /// Whether a step is in progress.
+    pub fn in_step(&self) -> bool {
+        self.in_step
+    }
+
+    /// Whether there is anything to do.
+    pub fn has_work(&self) -> bool {
+        !self.waiting.is_empty() || !self.running.is_empty()
+    }
+
+    /// Requests that wait to join the batch.
+    pub fn queued(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Requests in the batch.
+    pub fn running(&self) -> usize {
+        self.running.len()
+    }
+
+    /// Uncached prompt tokens of requests without a first token; those not scheduled yet count in full.
+    pub fn pending_tokens(&self) -> u64 {
+        self.pending_tokens
+    }
+
+    /// Counters since the start.
+    pub fn totals(&self) -> &ShardTotals {
+        &self.totals
+    }
+
+    /// The state of the pool.
+    pub fn usage(&self) -> PoolUsage {
+        self.pool.usage()
+    }
+
+    /// The limits.
+    pub fn config(&self) -> &ShardConfig {
+        &self.config
+    }
+
+    /// Plans and executes a step from `now`. Returns how long it takes, or `None` where there is nothing to do now.
+    /// Requests whose time is up are given up first and pushed onto `departed`.
+    ///
+    /// # Errors
+    /// What the backend says; the shard is of no further use then.
+    pub fn start_step(
+        &mut self,
+        now: Time,
+        departed: &mut Vec<Departed>,
+    ) -> Result<Option<Time>, EngineError> {
+        debug_assert!(!self.in_step, "one step at a time");
+        self.expire(now, departed);
+        self.plan_step(now);
+        let duration = {
+            let batch = schedule::batch(&self.running, &self.pool);
+            if batch.seqs.is_empty() {
+                return Ok(None);
+            }
+            self.backend.step(&batch)?
+        };
+        self.in_step = true;
+        self.totals.busy += duration;
+        self.totals.steps += 1;
+        Ok(Some(duration))
+    }
+
+    /// Ends the step in progress at `now`: its KV blocks are published, finished requests are pushed onto `departed`.
+    pub fn end_step(&mut self, now: Time, departed: &mut Vec<Departed>) {
+        debug_assert!(self.in_step, "a step is in progress");
+        self.in_step = false;
+        self.complete_step(now, departed);
+    }
+
+    /// Gives up everything, as when the shard dies or the run is stopped; what was cached is lost.
+    pub fn abandon(&mut self, now: Time, departed: &mut Vec<Departed>) {
+        self.in_step = false;
+        let all: Vec<_> = self.running.drain(..).chain(self.waiting.drain(..)).collect();
+        for mut sequence in all {
+            self.pool.release(&mut sequence.held);
+            self.depart(sequence, now, false, departed);
+        }
+        self.pool.clear();
+    }
+}

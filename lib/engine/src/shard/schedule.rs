@@ -1,0 +1,123 @@
+//! The start of a step: who computes what.
+
+use super::sequence::Sequence;
+use super::{Departed, Shard};
+use crate::backend::{Batch, BatchSeq};
+use crate::pool::Pool;
+use cr_trace::Time;
+
+impl<P: Pool> Shard<P> {
+    /// Gives up requests whose time is up: they could not finish in time any more.
+    pub(super) fn expire(&mut self, now: Time, departed: &mut Vec<Departed>) {
+        let Some(timeout) = self.config.timeout else { return };
+        let late = |arrival: Time| arrival + timeout <= now;
+        // Most steps find nobody late, so look before anything is moved.
+        if self.running.iter().any(|s| late(s.arrival)) {
+            for mut sequence in self.running.extract_if(.., |s| late(s.arrival)).collect::<Vec<_>>() {
+                self.pool.release(&mut sequence.held);
+                self.depart(sequence, now, false, departed);
+            }
+        }
+        if self.waiting.iter().any(|s| late(s.arrival)) {
+            let (gone, kept): (Vec<_>, Vec<_>) = self.waiting.drain(..).partition(|s| late(s.arrival));
+            self.waiting = kept.into();
+            for sequence in gone {
+                self.depart(sequence, now, false, departed);
+            }
+        }
+    }
+
+    /// Decides for every sequence how many tokens it feeds (`in_step`).
+    pub(super) fn plan_step(&mut self, now: Time) {
+        let mut budget = self.config.token_budget;
+        self.plan_decodes(&mut budget);
+        for sequence in &mut self.running {
+            if !sequence.is_decoding() {
+                sequence.in_step = budget.min(sequence.known() - sequence.computed);
+                budget -= sequence.in_step;
+            }
+        }
+        self.admit_waiting(now, budget);
+    }
+
+    /// Makes room for one token of every decoding sequence, preempting from the end of the batch where it must.
+    fn plan_decodes(&mut self, budget: &mut u32) {
+        let mut position = 0;
+        while position < self.running.len() {
+            let sequence = &mut self.running[position];
+            sequence.in_step = 0;
+            if sequence.is_decoding() && *budget > 0 {
+                let tokens = sequence.known();
+                if !self.pool.grow(&mut sequence.held, tokens) {
+                    // The last one gives way, which may be this one itself; then this position is tried again.
+                    self.preempt_last();
+                    continue;
+                }
+                self.running[position].in_step = 1;
+                *budget -= 1;
+            }
+            position += 1;
+        }
+    }
+
+    fn preempt_last(&mut self) {
+        let Some(mut sequence) = self.running.pop() else { return };
+        self.pool.release(&mut sequence.held);
+        sequence.computed = 0;
+        sequence.in_step = 0;
+        sequence.preemptions += 1;
+        self.totals.preemptions += 1;
+        self.waiting.push_front(sequence);
+    }
+
+    /// Lets waiting sequences join while the budget, the batch and the pool have room.
+    fn admit_waiting(&mut self, now: Time, mut budget: u32) {
+        while budget > 0 && self.running.len() < self.config.max_running as usize {
+            let Some(sequence) = self.waiting.front_mut() else { return };
+            let known = sequence.known();
+            // One token is always computed, so that there are logits to decode from.
+            let most_cached = (known - 1) / self.config.block_tokens;
+            let Some(found) = self.pool.admit(&mut sequence.held, known, most_cached) else { return };
+            let Some(mut sequence) = self.waiting.pop_front() else { return };
+            let found_tokens = found * self.config.block_tokens;
+            if sequence.scheduled_at.is_none() {
+                sequence.scheduled_at = Some(now);
+                sequence.cached = found_tokens;
+                sequence.reached = found_tokens;
+                self.pending_tokens -= u64::from(found_tokens);
+                self.totals.prompt_tokens += u64::from(sequence.prompt_tokens);
+                self.totals.cached_tokens += u64::from(found_tokens);
+            }
+            sequence.computed = found_tokens;
+            sequence.in_step = budget.min(known - found_tokens);
+            budget -= sequence.in_step;
+            self.running.push(sequence);
+        }
+    }
+}
+
+/// The planned step as its backend sees it: decodes first, then prefill chunks.
+pub(super) fn batch<'a, P: Pool>(running: &'a [Sequence<P::Held>], pool: &P) -> Batch<'a> {
+    let mut batch = Batch { seqs: Vec::with_capacity(running.len()), ..Batch::default() };
+    for decoding in [true, false] {
+        for sequence in running {
+            if sequence.in_step == 0 || sequence.is_decoding() != decoding {
+                continue;
+            }
+            let (start, tokens) = (sequence.computed, sequence.in_step);
+            if decoding {
+                batch.work.add_decode(u64::from(start));
+            } else {
+                batch.work.add_prefill(u64::from(tokens), u64::from(start));
+            }
+            batch.seqs.push(BatchSeq {
+                request: &sequence.request,
+                start,
+                tokens,
+                blocks: pool.table(&sequence.held),
+                emits: start + tokens == sequence.known(),
+            });
+        }
+    }
+    batch
+}
