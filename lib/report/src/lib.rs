@@ -8,5 +8,7 @@
 
 pub mod aggregate;
 pub mod events;
+pub mod json;
 pub mod reader;
+pub mod stats;
 pub mod summary;

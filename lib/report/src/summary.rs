@@ -148,6 +148,7 @@ pub struct Work {
 
 /// A distribution, from an HDR histogram with three significant digits. All values are 0 where `count` is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Quantiles {
     /// Number of values.
     pub count: u64,

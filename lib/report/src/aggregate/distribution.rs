@@ -38,7 +38,8 @@ impl Distribution {
     pub fn record(&mut self, value: f64) {
         let value = value.clamp(0.0, MAX_UNITS as f64 / UNITS);
         let value = if value.is_nan() { 0.0 } else { value };
-        self.histogram.saturating_record((value * UNITS).round() as u64);
+        // The histogram grows to any value below MAX_UNITS.
+        self.histogram.record((value * UNITS).round() as u64).expect("the histogram resizes");
         self.sum += value;
         self.min = self.min.min(value);
         self.max = self.max.max(value);
@@ -121,7 +122,7 @@ impl Distribution {
         let min = if (0.0..=max).contains(&min) { min } else { 0.0 };
         let mut made = Distribution { sum, min, max, ..Self::new() };
         for (units, count) in buckets {
-            made.histogram.saturating_record_n(units.min(MAX_UNITS), count);
+            made.histogram.record_n(units.min(MAX_UNITS), count).expect("the histogram resizes");
         }
         if made.count() == 0 {
             made.min = f64::INFINITY;
