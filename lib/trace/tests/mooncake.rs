@@ -99,6 +99,7 @@ fn every_kind_of_bad_input_is_named_with_its_line() {
 
 /// Reuse of the published trace against an independent count, and what the rule for keys gives there.
 #[test]
+#[expect(clippy::print_stdout, reason = "a test that is skipped says so")]
 fn the_published_conversation_trace() {
     let Ok(folder) = std::env::var("CR_TRACES") else {
         println!("skipped: CR_TRACES names no folder of published traces");

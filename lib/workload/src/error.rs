@@ -1,0 +1,41 @@
+//! What can be wrong with a specification.
+
+/// Why a specification describes no workload.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkloadError {
+    /// A field that is out of range, missing, or at odds with another.
+    #[error("{field}: {what}")]
+    Field {
+        /// The field's path in the specification, such as `popularity.sigma`.
+        field: &'static str,
+        /// What is wrong and what would be right.
+        what: String,
+    },
+    /// Text that is no specification.
+    #[error("{file}:{line}: {what}")]
+    Syntax {
+        /// What the text is called.
+        file: String,
+        /// From 1.
+        line: usize,
+        /// What is wrong and what would be right.
+        what: String,
+    },
+    /// A file that the specification names.
+    #[error("{field}: {file}: {what}")]
+    File {
+        /// The field that names it.
+        field: &'static str,
+        /// Its path, with a line where one is at fault.
+        file: String,
+        /// What is wrong and what would be right.
+        what: String,
+    },
+}
+
+impl WorkloadError {
+    /// An error of one field.
+    pub fn field(field: &'static str, what: impl Into<String>) -> WorkloadError {
+        WorkloadError::Field { field, what: what.into() }
+    }
+}
