@@ -5,12 +5,14 @@
 //!
 //! * [`view`] — what a router sees of the fleet;
 //! * [`table`] — the routing table, its JSON and its files;
+//! * [`rates`] — per-key rates, from a trace, a list or live;
 //! * [`planner`] — rates in, places out: Algorithm 1 of the paper;
 //! * [`policy`] — the trait, and one file for each policy.
 #![forbid(unsafe_code)]
 
 pub mod planner;
 pub mod policy;
+pub mod rates;
 pub mod table;
 pub mod view;
 
