@@ -130,6 +130,9 @@ pub enum PlanError {
     /// The rates overflow.
     #[error("the rates add up to more than a floating-point number holds")]
     Overflow,
+    /// The table of the plan is refused.
+    #[error(transparent)]
+    Table(#[from] crate::table::TableError),
     /// More keys than ids.
     #[error("{keys} keys; at most 4,294,967,295 can be planned at once")]
     TooMany {

@@ -22,7 +22,10 @@ mod tests;
 mod tournament;
 
 pub use config::{Fleet, PlanConfig, PlanError};
-pub use plan::{Plan, TableOptions};
+pub use plan::{Plan, TableOptions, plan_table};
+
+/// Tables of fewer keys than this carry their rates unless told otherwise.
+pub const RATES_BELOW_KEYS: usize = 100_000;
 
 /// The copies of a key: `max(1, ⌈rate / qcap⌉)`, at most `shards`. `qcap` must be above 0 and `shards` at least 1.
 pub fn copies(rate: f64, qcap: f64, shards: u32) -> u32 {

@@ -2,7 +2,8 @@
 
 use super::admission::Admitted;
 use super::lpt::Placed;
-use super::{PlanConfig, imbalance};
+use super::{PlanConfig, PlanError, imbalance};
+use crate::rates::KeyRates;
 use crate::table::{RoutingTable, TableError, TableMeta};
 use cr_trace::{Key, ShardId};
 
@@ -29,6 +30,29 @@ pub struct TableOptions {
     pub from_s: f64,
     /// Whether the rates come from the very requests that the table will be tested on.
     pub in_sample: bool,
+    /// Whether it carries the rates (and prefix lengths) of all keys, cold ones included.
+    pub with_rates: bool,
+}
+
+/// Plans, and makes the routing table of the plan.
+///
+/// # Errors
+/// As [`super::plan`], and an empty key.
+pub fn plan_table(
+    rates: &KeyRates,
+    config: &PlanConfig,
+    options: &TableOptions,
+) -> Result<RoutingTable, PlanError> {
+    let table = super::plan(rates.rates(), config)?.to_table(rates.keys(), options)?;
+    if !options.with_rates {
+        return Ok(table);
+    }
+    let keys = || rates.keys().iter().cloned();
+    let table = table.with_rates(keys().zip(rates.rates().iter().copied()).collect())?;
+    Ok(match rates.prefix_tokens() {
+        Some(tokens) => table.with_prefix_tokens(keys().zip(tokens.iter().copied()).collect())?,
+        None => table,
+    })
 }
 
 impl Plan {

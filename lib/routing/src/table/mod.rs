@@ -12,7 +12,7 @@ pub mod read;
 mod wire;
 
 pub use error::TableError;
-pub use read::{TableReader, read_tables};
+pub use read::{TableReader, read_tables, write_table};
 
 use cr_trace::{Key, ShardId};
 use indexmap::IndexMap;
