@@ -1,3 +1,27 @@
+//! Synthesise or import LLM-serving traffic.
 #![forbid(unsafe_code)]
-//! placeholder
-fn main() {}
+
+mod cli;
+mod emit;
+mod import;
+mod stats;
+mod synth;
+
+use clap::Parser;
+use cli::{Cli, Command};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    cli.common.apply();
+    cr_cli::run("cr-gen", || match &cli.command {
+        Command::Zipf(args) => synth::run(&args.spec()?, &args.synth, &cli.common),
+        Command::Aggregate(args) => synth::run(&args.spec()?, &args.synth, &cli.common),
+        Command::Import(args) => import::run(args, &cli.common),
+        Command::Stats(args) => stats::run(args, &cli.common),
+        Command::Extra(extra) => {
+            extra.print::<Cli>()?;
+            Ok(cr_cli::Exit::Done)
+        }
+    })
+}

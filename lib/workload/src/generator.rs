@@ -104,7 +104,7 @@ impl Generator {
     }
 
     /// How many requests there will be in all. Where only a duration is given, this draws the arrivals once.
-    pub fn count(&self) -> u64 {
+    pub fn total(&self) -> u64 {
         let limit = self.spec.requests.unwrap_or(u64::MAX);
         let Some(duration_s) = self.spec.duration_s else { return limit };
         let mut clock = ArrivalClock::new(&self.spec.arrivals, self.spec.seed);

@@ -1,0 +1,273 @@
+//! What can be typed.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use cr_cli::CommonArgs;
+use cr_cli::extras::Extra;
+use cr_cli::quantity::{count, positive, positive_u32, seconds, share};
+
+/// Synthesise or import LLM-serving traffic
+#[derive(Parser, Debug)]
+#[command(
+    name = "cr-gen",
+    version,
+    about,
+    max_term_width = 110,
+    after_help = "\
+Examples:
+  cr-gen zipf --requests 40k --keys 2000 --alpha 1.1 --qps 50 > w.jsonl
+  cr-gen aggregate --requests 1M --gini 0.756 --max-share 0.3% -o w.jsonl
+  cr-gen import conversation_trace.jsonl --from mooncake --limit 500 --max-input 2048 > w.jsonl
+  cr-gen stats w.jsonl"
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    #[command(flatten)]
+    pub(crate) common: CommonArgs,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    /// Requests over keys of Zipf popularity
+    ///
+    /// The key of rank r is asked for in proportion to r^-alpha. A prompt is the global template, the key's context and
+    /// the user's turn, in this order. The same seed gives the same keys, prompts and lengths at any rate.
+    #[command(after_help = "\
+Examples:
+  cr-gen zipf --requests 40k --keys 2000 --alpha 1.1 --qps 50 > w.jsonl
+  cr-gen zipf --duration 10m --keys 500 --gini 0.8 --seed 7 -o w.jsonl
+  cr-gen zipf --requests 1M | head -5")]
+    Zipf(ZipfArgs),
+    /// Requests over keys of lognormal popularity, as aggregated production traffic has
+    ///
+    /// A key is asked for in proportion to exp(sigma * N(0,1)). With neither --sigma nor --gini, sigma is 1.648: over
+    /// 128,824 keys that gives a Gini coefficient of 0.756 and 46 % of the requests to the top 4 % of the keys.
+    #[command(after_help = "\
+Examples:
+  cr-gen aggregate --requests 1M --qps 100 > w.jsonl
+  cr-gen aggregate --requests 100k --keys 20k --gini 0.756 --max-share 0.3% -o w.jsonl
+  cr-gen aggregate --requests 10k --format mooncake > mooncake.jsonl")]
+    Aggregate(AggregateArgs),
+    /// Read traffic of another format, cut it to size, write it
+    ///
+    /// The routing key of a Mooncake row is its first block after the leading blocks that more than half of the rows
+    /// share (a system prompt), so that the rows of one conversation have one key.
+    #[command(after_help = "\
+Examples:
+  cr-gen import conversation_trace.jsonl --from mooncake > w.jsonl
+  cr-gen import conversation_trace.jsonl --limit 300 --max-input 2048 --max-output 64 --speedup 4 > small.jsonl
+  cr-gen import w.jsonl --window 5m 10m --format mooncake > mooncake.jsonl")]
+    Import(ImportArgs),
+    /// Describe a trace: keys and their skew, lengths, reuse with an unlimited cache
+    #[command(after_help = "\
+Examples:
+  cr-gen stats w.jsonl
+  cr-gen stats conversation_trace.jsonl --block-tokens 512
+  cr-gen zipf --requests 100k | cr-gen stats --format json | jq .reuse")]
+    Stats(StatsArgs),
+    #[command(flatten)]
+    Extra(Extra),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ZipfArgs {
+    /// Number of keys
+    #[arg(long, default_value = "1000", value_parser = count, value_name = "N")]
+    pub(crate) keys: u64,
+    /// Exponent of the popularity; 1 where neither this nor --gini is given
+    #[arg(long, value_name = "A", conflicts_with = "gini")]
+    pub(crate) alpha: Option<f64>,
+    #[command(flatten)]
+    pub(crate) population: PopulationArgs,
+    #[command(flatten)]
+    pub(crate) synth: SynthArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct AggregateArgs {
+    /// Number of keys
+    #[arg(long, default_value = "128824", value_parser = count, value_name = "N")]
+    pub(crate) keys: u64,
+    /// Standard deviation of the logarithm of the popularity; 1.648 where neither this nor --gini is given
+    #[arg(long, value_name = "S", conflicts_with = "gini")]
+    pub(crate) sigma: Option<f64>,
+    #[command(flatten)]
+    pub(crate) population: PopulationArgs,
+    #[command(flatten)]
+    pub(crate) synth: SynthArgs,
+}
+
+/// What populations of any law have.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Population")]
+pub(crate) struct PopulationArgs {
+    /// Fit the population to this Gini coefficient
+    #[arg(long, value_name = "G")]
+    pub(crate) gini: Option<f64>,
+    /// Let no key make more than this share of the requests
+    #[arg(long, value_parser = share, value_name = "SHARE")]
+    pub(crate) max_share: Option<f64>,
+    /// Draw the population from this seed instead of --seed, so that seeds vary the traffic alone
+    #[arg(long, value_name = "SEED")]
+    pub(crate) population_seed: Option<u64>,
+}
+
+/// What every synthetic workload has.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Traffic")]
+pub(crate) struct SynthArgs {
+    /// End after so many requests; 10k where neither this nor --duration is given
+    #[arg(short = 'n', long, value_parser = count, value_name = "N")]
+    pub(crate) requests: Option<u64>,
+    /// End after so much time
+    #[arg(long, value_parser = seconds, value_name = "TIME")]
+    pub(crate) duration: Option<f64>,
+    /// Requests per second
+    #[arg(long, default_value = "50", value_parser = positive, value_name = "RATE")]
+    pub(crate) qps: f64,
+    /// How arrivals follow each other
+    #[arg(long, value_enum, default_value_t = Arrivals::Poisson)]
+    pub(crate) arrivals: Arrivals,
+    /// Tokens of the template that all requests share; 0 for none
+    #[arg(long, default_value = "256", value_parser = count, value_name = "N")]
+    pub(crate) global_tokens: u64,
+    /// Tokens of a key's context, on average; 0 for none
+    #[arg(long, default_value = "600", value_parser = count, value_name = "N")]
+    pub(crate) key_tokens: u64,
+    /// Lognormal spread of --key-tokens over keys
+    #[arg(long, default_value_t = 0.0, value_name = "S")]
+    pub(crate) key_sigma: f64,
+    /// Tokens of the user's turn, on average; 0 for none
+    #[arg(long, default_value = "90", value_parser = count, value_name = "N")]
+    pub(crate) user_tokens: u64,
+    /// Lognormal spread of --user-tokens over requests
+    #[arg(long, default_value_t = 0.0, value_name = "S")]
+    pub(crate) user_sigma: f64,
+    /// Tokens to decode, on average
+    #[arg(long, default_value = "64", value_parser = positive_u32, value_name = "N")]
+    pub(crate) output_tokens: u32,
+    /// Lognormal spread of --output-tokens over requests
+    #[arg(long, default_value_t = 0.0, value_name = "S")]
+    pub(crate) output_sigma: f64,
+    /// Seed of everything random
+    #[arg(long, default_value_t = 42)]
+    pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) out: OutArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Arrivals {
+    /// Independent arrivals
+    Poisson,
+    /// Equal gaps
+    Constant,
+}
+
+/// Where requests go, and how.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct OutArgs {
+    /// Write to this file; - is stdout
+    #[arg(short, long, default_value = "-", value_name = "FILE")]
+    pub(crate) output: String,
+    /// Format of the requests
+    #[arg(long, value_enum, default_value_t = TraceFormat::Native)]
+    pub(crate) format: TraceFormat,
+    /// Tokens of a block in Mooncake output
+    #[arg(long, default_value = "512", value_parser = positive_u32, value_name = "N")]
+    pub(crate) out_block_tokens: u32,
+    /// How blocks are numbered in Mooncake output
+    #[arg(long, value_enum, default_value_t = Numbering::Dense)]
+    pub(crate) hash_ids: Numbering,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TraceFormat {
+    /// cacheroute.trace/1, one request a line
+    Native,
+    /// Rows of timestamp, input_length, output_length, hash_ids
+    Mooncake,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Numbering {
+    /// 0, 1, 2, … as the published traces; memory grows with the number of distinct blocks
+    Dense,
+    /// The blocks' own hashes of 63 bits; constant memory
+    Chained,
+}
+
+/// How an input is read.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Input")]
+pub(crate) struct InArgs {
+    /// Format of the input; found out from its first line where not given
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub(crate) from: Option<TraceFormat>,
+    /// Key of a Mooncake row: its first N blocks, instead of the first block that not everyone shares
+    #[arg(long, value_parser = positive_u32, value_name = "N")]
+    pub(crate) key_blocks: Option<u32>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ImportArgs {
+    /// The file to read; - is stdin
+    pub(crate) file: String,
+    #[command(flatten)]
+    pub(crate) input: InArgs,
+    /// Tokens of a block of Mooncake input
+    #[arg(long, default_value = "512", value_parser = positive_u32, value_name = "N")]
+    pub(crate) block_tokens: u32,
+    #[command(flatten)]
+    pub(crate) cut: CutArgs,
+    #[command(flatten)]
+    pub(crate) out: OutArgs,
+}
+
+/// How a trace is cut to size.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Cutting to size")]
+pub(crate) struct CutArgs {
+    /// Keep at most so many requests
+    #[arg(long, value_parser = count, value_name = "N")]
+    pub(crate) limit: Option<u64>,
+    /// Keep the arrivals from the first time up to the second, and count time from the first
+    #[arg(long, num_args = 2, value_parser = seconds, value_names = ["FROM", "TO"])]
+    pub(crate) window: Option<Vec<f64>>,
+    /// Clip prompts to so many tokens; the leading ones stay
+    #[arg(long, value_parser = positive_u32, value_name = "N")]
+    pub(crate) max_input: Option<u32>,
+    /// Clip outputs to so many tokens
+    #[arg(long, value_parser = positive_u32, value_name = "N")]
+    pub(crate) max_output: Option<u32>,
+    /// Divide arrival times by this
+    #[arg(long, default_value = "1", value_parser = positive, value_name = "X")]
+    pub(crate) speedup: f64,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct StatsArgs {
+    /// The trace to read; - is stdin
+    #[arg(default_value = "-")]
+    pub(crate) file: String,
+    #[command(flatten)]
+    pub(crate) input: InArgs,
+    /// Tokens of a KV block; 512 for Mooncake input, 16 otherwise
+    #[arg(long, value_parser = positive_u32, value_name = "N")]
+    pub(crate) block_tokens: Option<u32>,
+    /// Write to this file; - is stdout
+    #[arg(short, long, default_value = "-", value_name = "FILE")]
+    pub(crate) output: String,
+    /// How to print
+    #[arg(long, value_enum, default_value_t = StatsFormat::Table)]
+    pub(crate) format: StatsFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StatsFormat {
+    /// For people
+    Table,
+    /// One object, cacheroute.stats/1
+    Json,
+}
