@@ -1,0 +1,75 @@
+//! How fast a key finds its shard: a million planned keys, drawn by Zipf.
+//!
+//! `cargo bench -p cr-routing --bench lookup`.
+
+use cr_routing::planner::{PlanConfig, TableOptions, plan};
+use cr_routing::policy::{CacheRoute, Policy};
+use cr_routing::{FleetView, RoutingTable, ShardView};
+use cr_trace::{ContentId, Key, Request, RequestId, Segment, Time, stream};
+use divan::{Bencher, counter::ItemsCount};
+use rand_distr::{Distribution, Zipf};
+use std::sync::Arc;
+
+const KEYS: usize = 1_000_000;
+const DRAWS: usize = 1 << 16;
+
+fn main() {
+    divan::main();
+}
+
+fn table(shards: u32) -> RoutingTable {
+    let rates: Vec<f64> = (1..=KEYS).map(|rank| 1_000.0 / rank as f64).collect();
+    let names: Vec<Key> = (0..KEYS).map(|n| Key::from(format!("k{n}"))).collect();
+    let config = PlanConfig::new(shards, 10.0, KEYS as f64);
+    let options = TableOptions::default();
+    plan(&rates, &config).expect("is valid").to_table(&names, &options).expect("is valid")
+}
+
+fn requests() -> Vec<Request> {
+    let draw = Zipf::new(KEYS as f64, 1.0).expect("is a distribution");
+    let mut rng = stream(42, "bench");
+    (0..DRAWS)
+        .map(|id| {
+            let key = Key::from(format!("k{}", draw.sample(&mut rng) as usize - 1));
+            Request {
+                id: RequestId(id as u64),
+                t_s: 0.0,
+                tenant: None,
+                session: None,
+                turn: None,
+                after: None,
+                think_s: None,
+                prompt: [Segment(ContentId::key(&key), 64)].into_iter().collect(),
+                key,
+                output_tokens: 1,
+            }
+        })
+        .collect()
+}
+
+#[divan::bench]
+fn table_lookup(bencher: Bencher<'_, '_>) {
+    let table = table(30);
+    let requests = requests();
+    bencher.counter(ItemsCount::new(DRAWS)).bench(|| {
+        requests.iter().filter_map(|request| table.shards_of(&request.key)).map(<[_]>::len).sum::<usize>()
+    });
+}
+
+/// Lookup and choice of the replica.
+#[divan::bench(args = [30, 1_024])]
+fn cacheroute(bencher: Bencher<'_, '_>, shards: u32) {
+    let mut policy = CacheRoute::new(Some(Arc::new(table(shards))));
+    let fleet: Vec<ShardView> =
+        (0..shards).map(|n| ShardView { up: true, load: n % 7, ..ShardView::default() }).collect();
+    let requests = requests();
+    let mut rng = stream(1, "policy");
+    bencher.counter(ItemsCount::new(DRAWS)).bench_local(|| {
+        let view = FleetView { shards: &fleet, as_of: Time::ZERO };
+        requests
+            .iter()
+            .filter_map(|request| policy.route(request, &view, &mut rng))
+            .map(|shard| u64::from(shard.0))
+            .sum::<u64>()
+    });
+}
