@@ -3,12 +3,31 @@
 //! * [`events`] — the NDJSON stream of a run, `cacheroute.events/1`;
 //! * [`reader`] — reads it, also while it is being written;
 //! * [`aggregate`] — from events to a summary, in constant memory;
-//! * [`summary`] — what a run comes down to, `cacheroute.summary/1`.
+//! * [`summary`] — what a run comes down to, `cacheroute.summary/1`;
+//! * [`run`], [`result`], [`record`] — the runs of a suite and what they say together, `cacheroute.result/1`;
+//! * [`verdict`] and [`stats`] — whether a difference is one;
+//! * [`svg`], [`markdown`], [`text`] — figures, the report, and the few lines for a terminal;
+//! * [`provenance`] — what differs between machines;
+//! * [`write`] — the report's folder.
 #![forbid(unsafe_code)]
 
 pub mod aggregate;
 pub mod events;
+pub mod format;
 pub mod json;
+pub mod markdown;
+pub mod provenance;
 pub mod reader;
+pub mod record;
+pub mod result;
+pub mod run;
 pub mod stats;
 pub mod summary;
+pub mod svg;
+pub mod text;
+pub mod verdict;
+pub mod write;
+
+pub use record::SuiteReport;
+pub use run::RunReport;
+pub use write::{ReportError, write_provenance, write_report};

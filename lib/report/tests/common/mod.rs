@@ -1,6 +1,8 @@
 //! Event streams for tests.
 #![allow(dead_code)] // each test file uses a part
 
+pub(crate) mod suite;
+
 use cr_report::events::{Event, Fail, FailReason, Finish, Header, ShardState, Shards};
 use cr_trace::{RequestId, ShardId};
 use std::collections::BTreeMap;

@@ -1,0 +1,77 @@
+//! Numbers as people read them.
+
+/// With three significant digits: `0.0123`, `1.23`, `123`, `12,345`.
+pub fn three(value: f64) -> String {
+    let size = value.abs();
+    let decimals = match size {
+        _ if size == 0.0 || size >= 99.95 => 0,
+        _ => (2 - size.log10().floor() as i64).clamp(0, 6) as usize,
+    };
+    if size >= 1e4 { grouped(value.round()) } else { format!("{value:.decimals$}") }
+}
+
+/// A whole number in groups of three digits.
+pub fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn grouped(value: f64) -> String {
+    let sign = if value < 0.0 { "-" } else { "" };
+    format!("{sign}{}", count(value.abs() as u64))
+}
+
+/// Seconds in the unit that suits: `1.23 s`, `12.3 ms`, `820 µs`.
+pub fn seconds(value: f64) -> String {
+    let size = value.abs();
+    match size {
+        _ if size == 0.0 => "0 s".into(),
+        _ if size >= 0.9995 => format!("{} s", three(value)),
+        _ if size >= 0.9995e-3 => format!("{} ms", three(value * 1e3)),
+        _ => format!("{} µs", three(value * 1e6)),
+    }
+}
+
+/// A share in per cent with one decimal: `71.2 %`.
+pub fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// A ratio with two decimals.
+pub fn ratio(value: f64) -> String {
+    format!("{value:.2}")
+}
+
+/// A mean and the half width of its interval, where there is one.
+pub fn plus_minus(mean: f64, half: Option<f64>, text: impl Fn(f64) -> String) -> String {
+    match half {
+        Some(half) => format!("{} ± {}", text(mean), text(half)),
+        None => text(mean),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_three_digits_and_a_unit() {
+        let texts = [0.0, 0.01234, 1.2345, 99.96, 123.4, 12345.6, -0.5].map(three);
+        assert_eq!(texts, ["0", "0.0123", "1.23", "100", "123", "12,346", "-0.500"]);
+        let texts = [0.0, 1.5, 0.0123, 0.00082, 3601.0, -0.25].map(seconds);
+        assert_eq!(texts, ["0 s", "1.50 s", "12.3 ms", "820 µs", "3601 s", "-250 ms"]);
+        assert_eq!(
+            [0, 999, 1000, 128_824, 1_000_000].map(count),
+            ["0", "999", "1,000", "128,824", "1,000,000"]
+        );
+        assert_eq!(plus_minus(0.5, Some(0.01), percent), "50.0 % ± 1.0 %");
+        assert_eq!(plus_minus(0.5, None, percent), "50.0 %");
+    }
+}

@@ -1,0 +1,80 @@
+//! What the figures do not say.
+
+use super::escape;
+use crate::format::count;
+use crate::record::Record;
+use std::collections::BTreeSet;
+use std::fmt::{Result, Write};
+
+/// Seeds below which an interval is called rough.
+const FEW_SEEDS: usize = 5;
+
+/// Requests of one run below which its p99 rests on fewer than ten.
+const FEW_REQUESTS: u64 = 1_000;
+
+pub(super) fn write(out: &mut String, record: &Record) -> Result {
+    writeln!(out, "## Limits\n")?;
+    for limit in limits(record) {
+        writeln!(out, "- {limit}")?;
+    }
+    Ok(())
+}
+
+fn limits(record: &Record) -> Vec<String> {
+    let cells = &record.file.aggregates;
+    let mut limits = Vec::new();
+    if let Some(seeds) = cells.iter().map(|cell| cell.seeds.len()).min().filter(|&seeds| seeds < FEW_SEEDS) {
+        let seeds =
+            if seeds == 1 { "One seed: there are no".into() } else { format!("{seeds} seeds: rough") };
+        limits.push(format!("{seeds} confidence intervals, and small differences cannot be shown."));
+    }
+    let fewest = record.file.runs.iter().map(|run| run.ttft_s.count).min().unwrap_or(0);
+    if fewest < FEW_REQUESTS {
+        let slowest = fewest.div_ceil(100);
+        limits.push(format!(
+            "A run of {} finished requests: the p99 of a single run rests on its slowest {slowest}; the pooled p99 is steadier.",
+            count(fewest)
+        ));
+    }
+    let saturated: Vec<String> = cells
+        .iter()
+        .filter(|cell| cell.saturated())
+        .map(|cell| {
+            format!(
+                "{}{}",
+                escape(&cell.policy),
+                cell.qps.map(|q| format!(" at {q} QPS")).unwrap_or_default()
+            )
+        })
+        .collect();
+    if !saturated.is_empty() {
+        limits.push(format!("Saturated, so without a latency: {}.", saturated.join(", ")));
+    }
+    let reasons: BTreeSet<&str> = record
+        .file
+        .runs
+        .iter()
+        .flat_map(|run| run.requests.failed_by_reason.keys().map(String::as_str))
+        .collect();
+    if !reasons.is_empty() {
+        let reasons: Vec<String> = reasons.into_iter().map(|reason| reason.replace('_', " ")).collect();
+        limits
+            .push(format!("Requests failed ({}); latencies are of those that finished.", reasons.join(", ")));
+    }
+    if record.file.runs.iter().any(|run| run.in_sample) {
+        limits.push(
+            "In sample: a table was planned from the very requests it is tested on, which flatters it."
+                .into(),
+        );
+    }
+    if record.runs.iter().any(|run| run.header.durations == "measured") {
+        limits.push(
+            "Step times were measured on one machine (`run.json`); other machines give other latencies."
+                .into(),
+        );
+    } else if !record.runs.is_empty() {
+        limits.push("Step times come from a cost model: latencies are as good as the model.".into());
+    }
+    limits.extend(record.file.notes.iter().map(|note| escape(note)));
+    limits
+}

@@ -1,0 +1,68 @@
+//! The results, a row a policy, a table a rate.
+
+use super::escape;
+use crate::format::{count, percent, plus_minus, ratio, seconds};
+use crate::record::Record;
+use crate::result::Aggregate;
+use crate::stats::Estimate;
+use crate::verdict::judge;
+use std::fmt::{Result, Write};
+
+pub(super) fn write(out: &mut String, record: &Record) -> Result {
+    for rate in record.rates() {
+        if let Some(qps) = rate {
+            writeln!(out, "### {qps} QPS\n")?;
+        }
+        write_rate(out, record, rate)?;
+    }
+    Ok(())
+}
+
+fn write_rate(out: &mut String, record: &Record, rate: Option<f64>) -> Result {
+    let cells = record.cells_at(rate);
+    let seeds = cells.iter().map(|cell| cell.seeds.len()).max().unwrap_or(0);
+    let against = record.baseline();
+    write!(
+        out,
+        "| policy | served hit | imbalance, requests | imbalance, busy time | p99 TTFT, mean of {seeds} seeds | p99 TTFT, pooled | requests | failed |"
+    )?;
+    writeln!(out, "{}", against.map(|name| format!(" against {} |", escape(name))).unwrap_or_default())?;
+    writeln!(out, "|---|---:|---:|---:|---:|---:|---:|---:|{}", if against.is_some() { "---|" } else { "" })?;
+    for cell in cells {
+        write_row(out, cell)?;
+        if let Some(name) = against {
+            let verdict = match record.cell(name, rate) {
+                Some(baseline) if baseline.policy != cell.policy => judge(cell, baseline).outcome.word(),
+                _ => "baseline",
+            };
+            write!(out, " {verdict} |")?;
+        }
+        writeln!(out)?;
+    }
+    writeln!(out)
+}
+
+fn write_row(out: &mut String, cell: &Aggregate) -> Result {
+    let text = |name: &str, form: fn(f64) -> String| {
+        let Estimate { mean, ci95, .. } = cell.metric(name);
+        plus_minus(mean, ci95, form)
+    };
+    let (p99, pooled) = match cell.saturated() {
+        true => {
+            (format!("saturated ({} of {} runs)", cell.saturated_runs, cell.seeds.len()), "saturated".into())
+        }
+        false if cell.ttft_pooled_s.count == 0 => ("none".into(), "none".into()),
+        false => (text("ttft_p99_s", seconds), seconds(cell.ttft_pooled_s.p99)),
+    };
+    write!(
+        out,
+        "| {} | {} | {} | {} | {p99} | {pooled} | {} | {} ({}) |",
+        escape(&cell.policy),
+        text("served_hit", percent),
+        text("imbalance_requests", ratio),
+        text("imbalance_busy", ratio),
+        count(cell.ttft_pooled_s.count),
+        count(cell.failed),
+        percent(cell.failed_share()),
+    )
+}

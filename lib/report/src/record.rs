@@ -1,0 +1,220 @@
+//! A suite's runs and what they say together: all that a report is made of.
+
+use crate::events::Slo;
+use crate::result::{Aggregate, ResultFile, aggregates};
+use crate::run::{DETAIL_SCHEMA, Detail, RunDetail, RunReport};
+use crate::{json, result};
+
+/// What the caller of a suite hands over.
+#[derive(Clone, Debug, Default)]
+pub struct SuiteReport {
+    /// The suite's name, such as `bench`.
+    pub suite: String,
+    /// The report's heading.
+    pub title: String,
+    /// The policy that others are held against; must be among the runs to have an effect.
+    pub baseline: Option<String>,
+    /// The policy that the report is about; the last one in the order of the runs where none is named.
+    pub candidate: Option<String>,
+    /// Bounds that the runs are held against.
+    pub slo: Slo,
+    /// Commands that reproduce the result, in order.
+    pub commands: Vec<String>,
+    /// What a reader should know besides, a sentence each.
+    pub notes: Vec<String>,
+    /// The runs in the order of the suite: it must not depend on which of them ended first.
+    pub runs: Vec<RunReport>,
+}
+
+/// Why a stored result cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// No valid JSON, or not of this form.
+    #[error("{file}:{line}: {what}")]
+    Json {
+        /// Which file.
+        file: String,
+        /// From 1.
+        line: usize,
+        /// The parser's word.
+        what: String,
+    },
+    /// Valid, but not usable.
+    #[error("{file}: {what}")]
+    Content {
+        /// Which file.
+        file: String,
+        /// What is wrong, and what would be right.
+        what: String,
+    },
+}
+
+/// All that a report is made of. It is made from the text of the files that are written, so that a report rebuilt from them is
+/// the same to the byte.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// `result.json`.
+    pub file: ResultFile,
+    /// The runs, in the same order.
+    pub runs: Vec<RunReport>,
+}
+
+/// A record and the files it was made from.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    /// What a report is made of.
+    pub record: Record,
+    /// The text of `result.json`.
+    pub result_json: String,
+    /// The text of `detail.json`.
+    pub detail_json: String,
+}
+
+impl Stored {
+    /// From a suite that was just run.
+    ///
+    /// # Errors
+    /// Where a value cannot be written and read back, such as a rate that is not finite.
+    pub fn new(suite: &SuiteReport) -> Result<Stored, RecordError> {
+        let detail =
+            Detail { schema: DETAIL_SCHEMA.into(), runs: suite.runs.iter().map(RunDetail::from).collect() };
+        let file = ResultFile {
+            schema: result::SCHEMA.into(),
+            suite: suite.suite.clone(),
+            runs: suite.runs.iter().map(|run| run.summary.clone()).collect(),
+            aggregates: Vec::new(),
+            title: suite.title.clone(),
+            baseline: suite.baseline.clone(),
+            candidate: suite.candidate.clone(),
+            slo: suite.slo,
+            commands: suite.commands.clone(),
+            notes: suite.notes.clone(),
+        };
+        let detail_json = text("detail.json", &detail)?;
+        // Written numbers are rounded; everything that follows starts from the rounded ones.
+        let record = Record::from_json(&text("result.json", &file)?, &detail_json)?;
+        let result_json = text("result.json", &record.file)?;
+        Ok(Stored { record, result_json, detail_json })
+    }
+}
+
+impl Record {
+    /// From the text of `result.json` and `detail.json`. Aggregates are computed anew.
+    ///
+    /// # Errors
+    /// Where a file is no valid JSON, of another schema, or the two do not hold the same runs.
+    pub fn from_json(result_json: &str, detail_json: &str) -> Result<Record, RecordError> {
+        let mut file = result_file("result.json", result_json)?;
+        let detail: Detail = parse("detail.json", detail_json)?;
+        schema("detail.json", &detail.schema, DETAIL_SCHEMA)?;
+        let same = |run: &RunDetail, summary: &crate::summary::Summary| {
+            run.header.policy == summary.policy
+                && run.header.seed == summary.seed
+                && run.header.qps == summary.qps
+        };
+        if detail.runs.len() != file.runs.len()
+            || !detail.runs.iter().zip(&file.runs).all(|(r, s)| same(r, s))
+        {
+            return Err(RecordError::Content {
+                file: "detail.json".into(),
+                what: "its runs are not those of result.json; both files must come from one report".into(),
+            });
+        }
+        let runs: Vec<RunReport> =
+            detail.runs.iter().zip(&file.runs).map(|(run, s)| run.with(s.clone())).collect();
+        file.aggregates = aggregates(&runs, file.baseline.as_deref());
+        Ok(Record { file, runs })
+    }
+
+    /// The policies, in the order of the suite.
+    pub fn policies(&self) -> Vec<&str> {
+        let mut policies: Vec<&str> = Vec::new();
+        for cell in &self.file.aggregates {
+            if !policies.contains(&cell.policy.as_str()) {
+                policies.push(&cell.policy);
+            }
+        }
+        policies
+    }
+
+    /// The rates, ascending; a single `None` where the suite sets none.
+    pub fn rates(&self) -> Vec<Option<f64>> {
+        let mut rates: Vec<Option<f64>> = self.file.aggregates.iter().map(|cell| cell.qps).collect();
+        rates.sort_by(|a, b| a.unwrap_or(0.0).total_cmp(&b.unwrap_or(0.0)));
+        rates.dedup();
+        rates
+    }
+
+    /// The rate that policies are compared at: the highest at which none is saturated, or else the lowest.
+    pub fn reference_rate(&self) -> Option<f64> {
+        let rates = self.rates();
+        let calm = |rate: &&Option<f64>| {
+            self.file.aggregates.iter().filter(|cell| cell.qps == **rate).all(|cell| !cell.saturated())
+        };
+        rates.iter().rev().find(calm).or(rates.first()).copied().flatten()
+    }
+
+    /// The cells at one rate, in the order of the suite.
+    pub fn cells_at(&self, qps: Option<f64>) -> Vec<&Aggregate> {
+        self.file.aggregates.iter().filter(|cell| cell.qps == qps).collect()
+    }
+
+    /// One policy at one rate.
+    pub fn cell(&self, policy: &str, qps: Option<f64>) -> Option<&Aggregate> {
+        self.file.aggregates.iter().find(|cell| cell.policy == policy && cell.qps == qps)
+    }
+
+    /// The runs of a cell.
+    pub fn runs_of<'a>(&'a self, cell: &'a Aggregate) -> impl Iterator<Item = &'a RunReport> {
+        self.runs.iter().filter(|run| run.summary.policy == cell.policy && run.summary.qps == cell.qps)
+    }
+
+    /// The baseline, where it is named and was run.
+    pub fn baseline(&self) -> Option<&str> {
+        self.file.baseline.as_deref().filter(|name| self.policies().contains(name))
+    }
+
+    /// The policy that the report is about.
+    pub fn candidate(&self) -> Option<&str> {
+        let policies = self.policies();
+        let named = self.file.candidate.as_deref().filter(|name| policies.contains(name));
+        named.or_else(|| policies.into_iter().rev().find(|policy| Some(*policy) != self.baseline()))
+    }
+
+    /// Whether every run came to its end.
+    pub fn complete(&self) -> bool {
+        !self.file.runs.is_empty() && self.file.runs.iter().all(|run| run.complete)
+    }
+}
+
+/// Reads `result.json`.
+///
+/// # Errors
+/// Where it is no valid JSON or of another schema.
+pub fn result_file(name: &str, text: &str) -> Result<ResultFile, RecordError> {
+    let file: ResultFile = parse(name, text)?;
+    schema(name, &file.schema, result::SCHEMA)?;
+    Ok(file)
+}
+
+fn text(name: &str, value: &impl serde::Serialize) -> Result<String, RecordError> {
+    json::stable(value).map_err(|e| RecordError::Content { file: name.into(), what: e.to_string() })
+}
+
+fn parse<T: serde::de::DeserializeOwned>(file: &str, text: &str) -> Result<T, RecordError> {
+    serde_json::from_str(text).map_err(|e| RecordError::Json {
+        file: file.into(),
+        line: e.line(),
+        what: e.to_string(),
+    })
+}
+
+fn schema(file: &str, found: &str, wanted: &str) -> Result<(), RecordError> {
+    if found == wanted {
+        return Ok(());
+    }
+    Err(RecordError::Content {
+        file: file.into(),
+        what: format!("schema {found:?}; this version reads {wanted}"),
+    })
+}

@@ -1,0 +1,206 @@
+//! `result.json` (`cacheroute.result/1`): every run's summary, and what the runs say together.
+
+use crate::aggregate::Distribution;
+use crate::events::Slo;
+use crate::run::RunReport;
+use crate::stats::{Difference, Estimate};
+use crate::summary::{Quantiles, Summary};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The schema of `result.json`.
+pub const SCHEMA: &str = "cacheroute.result/1";
+
+/// `result.json`. Fields after `aggregates` carry what a report needs to be rebuilt.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ResultFile {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// The suite's name.
+    pub suite: String,
+    /// One summary a run, in the order of the suite.
+    pub runs: Vec<Summary>,
+    /// One entry for every policy at every rate.
+    pub aggregates: Vec<Aggregate>,
+    /// The report's heading.
+    #[serde(default)]
+    pub title: String,
+    /// The policy that others are held against.
+    #[serde(default)]
+    pub baseline: Option<String>,
+    /// The policy that the report is about.
+    #[serde(default)]
+    pub candidate: Option<String>,
+    /// Bounds that the runs are held against.
+    #[serde(default)]
+    pub slo: Slo,
+    /// Commands that reproduce the result, in order.
+    #[serde(default)]
+    pub commands: Vec<String>,
+    /// What a reader should know besides, a sentence each.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+/// The runs of one policy at one rate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Aggregate {
+    /// The policy.
+    pub policy: String,
+    /// The rate asked for, in requests per second, where a suite sets one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub qps: Option<f64>,
+    /// The seeds, in the order of the runs.
+    pub seeds: Vec<u64>,
+    /// How many of the runs were saturated.
+    pub saturated_runs: u64,
+    /// How many of the runs did not come to their end.
+    pub incomplete_runs: u64,
+    /// Requests offered, over all runs.
+    pub offered: u64,
+    /// Requests failed, over all runs.
+    pub failed: u64,
+    /// Means over seeds by metric (see [`METRICS`]).
+    pub metrics: BTreeMap<String, Estimate>,
+    /// TTFT of all runs' requests taken together, in seconds.
+    pub ttft_pooled_s: Quantiles,
+    /// The policy of `against_baseline`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<String>,
+    /// Paired differences, this policy − the baseline, at the same rate and seeds.
+    #[serde(default)]
+    pub against_baseline: BTreeMap<String, Difference>,
+}
+
+/// A figure of a summary that is averaged over seeds.
+#[derive(Clone, Copy, Debug)]
+pub struct Metric {
+    /// Its name in `result.json`.
+    pub name: &'static str,
+    /// Whether more is better.
+    pub higher_is_better: bool,
+    /// Its value in a summary.
+    pub of: fn(&Summary) -> f64,
+}
+
+/// Share of failed requests among those that came to an end.
+pub fn failed_share(summary: &Summary) -> f64 {
+    let requests = &summary.requests;
+    match requests.completed + requests.failed {
+        0 => 0.0,
+        ended => requests.failed as f64 / ended as f64,
+    }
+}
+
+const fn metric(name: &'static str, higher_is_better: bool, of: fn(&Summary) -> f64) -> Metric {
+    Metric { name, higher_is_better, of }
+}
+
+/// Every metric that is averaged over seeds.
+pub const METRICS: [Metric; 12] = [
+    metric("served_hit", true, |s| s.served_hit),
+    metric("hit_request_mean", true, |s| s.hit_request_mean),
+    metric("hit_block", true, |s| s.hit_block),
+    metric("imbalance_requests", false, |s| s.imbalance.requests),
+    metric("imbalance_tokens", false, |s| s.imbalance.tokens),
+    metric("imbalance_busy", false, |s| s.imbalance.busy),
+    metric("ttft_mean_s", false, |s| s.ttft_s.mean),
+    metric("ttft_p50_s", false, |s| s.ttft_s.p50),
+    metric("ttft_p99_s", false, |s| s.ttft_s.p99),
+    metric("achieved_qps", true, |s| s.requests.achieved_qps),
+    metric("failed_share", false, failed_share),
+    metric("jain", true, |s| s.fairness.jain),
+];
+
+impl Aggregate {
+    /// A metric's mean over seeds; empty where the name is none of [`METRICS`].
+    pub fn metric(&self, name: &str) -> Estimate {
+        self.metrics.get(name).copied().unwrap_or_default()
+    }
+
+    /// Whether any of the runs was saturated: then no latency of it is quoted.
+    pub fn saturated(&self) -> bool {
+        self.saturated_runs > 0
+    }
+
+    /// Share of failed requests over all runs.
+    pub fn failed_share(&self) -> f64 {
+        if self.offered == 0 { 0.0 } else { self.failed as f64 / self.offered as f64 }
+    }
+}
+
+/// A policy at a rate. Rates compare by their bits: the same text gives the same rate.
+type CellKey = (String, Option<u64>);
+
+fn key(summary: &Summary) -> CellKey {
+    (summary.policy.clone(), summary.qps.map(f64::to_bits))
+}
+
+/// One aggregate for every policy at every rate, policies in the order in which they first appear, rates ascending.
+pub fn aggregates(runs: &[RunReport], baseline: Option<&str>) -> Vec<Aggregate> {
+    let mut policies: Vec<&str> = Vec::new();
+    let mut cells: BTreeMap<CellKey, Vec<&RunReport>> = BTreeMap::new();
+    for run in runs {
+        if !policies.contains(&run.summary.policy.as_str()) {
+            policies.push(&run.summary.policy);
+        }
+        cells.entry(key(&run.summary)).or_default().push(run);
+    }
+    let place = |policy: &str| policies.iter().position(|known| *known == policy);
+    let mut made: Vec<Aggregate> = cells
+        .iter()
+        .map(|((policy, qps), runs)| {
+            let baseline = baseline.filter(|name| name != policy);
+            let against = baseline.and_then(|name| cells.get(&(name.to_owned(), *qps)));
+            aggregate(runs, baseline, against.map_or(&[], Vec::as_slice))
+        })
+        .collect();
+    let rate = |cell: &Aggregate| cell.qps.unwrap_or(0.0);
+    made.sort_by(|a, b| place(&a.policy).cmp(&place(&b.policy)).then(rate(a).total_cmp(&rate(b))));
+    made
+}
+
+fn aggregate(runs: &[&RunReport], baseline: Option<&str>, against: &[&RunReport]) -> Aggregate {
+    let mut pooled = Distribution::new();
+    runs.iter().for_each(|run| pooled.merge(&run.ttft_s));
+    let summaries = || runs.iter().map(|run| &run.summary);
+    let pairs: Vec<(&Summary, &Summary)> = summaries()
+        .filter_map(|summary| {
+            let other = against.iter().find(|other| other.summary.seed == summary.seed)?;
+            Some((summary, &other.summary))
+        })
+        .collect();
+    let first = runs.first().map(|run| &run.summary);
+    Aggregate {
+        policy: first.map(|summary| summary.policy.clone()).unwrap_or_default(),
+        qps: first.and_then(|summary| summary.qps),
+        seeds: summaries().map(|summary| summary.seed).collect(),
+        saturated_runs: summaries().filter(|summary| summary.saturated).count() as u64,
+        incomplete_runs: summaries().filter(|summary| !summary.complete).count() as u64,
+        offered: summaries().map(|summary| summary.requests.offered).sum(),
+        failed: summaries().map(|summary| summary.requests.failed).sum(),
+        metrics: METRICS
+            .iter()
+            .map(|metric| {
+                (metric.name.to_owned(), Estimate::of(&summaries().map(metric.of).collect::<Vec<_>>()))
+            })
+            .collect(),
+        ttft_pooled_s: pooled.quantiles(),
+        baseline: baseline.map(str::to_owned),
+        against_baseline: differences(&pairs),
+    }
+}
+
+fn differences(pairs: &[(&Summary, &Summary)]) -> BTreeMap<String, Difference> {
+    if pairs.is_empty() {
+        return BTreeMap::new();
+    }
+    METRICS
+        .iter()
+        .map(|metric| {
+            let values: Vec<(f64, f64)> =
+                pairs.iter().map(|(a, b)| ((metric.of)(a), (metric.of)(b))).collect();
+            (metric.name.to_owned(), Difference::of(&values))
+        })
+        .collect()
+}

@@ -1,0 +1,117 @@
+//! One run as a report takes it: its summary, and beside it what only figures and pooling need.
+
+use crate::aggregate::{Aggregator, Distribution, ShardTotals};
+use crate::events::Header;
+use crate::summary::{Summary, Work};
+use serde::{Deserialize, Serialize};
+
+/// The schema of the file beside `result.json`.
+pub const DETAIL_SCHEMA: &str = "cacheroute.detail/1";
+
+/// One run of a suite.
+#[derive(Clone, Debug)]
+pub struct RunReport {
+    /// What was run, on what.
+    pub header: Header,
+    /// What it came down to.
+    pub summary: Summary,
+    /// Each shard's totals in the measured window.
+    pub shards: Vec<ShardTotals>,
+    /// TTFT of the measured requests, in seconds.
+    pub ttft_s: Distribution,
+}
+
+impl RunReport {
+    /// What an aggregator has seen; `complete` says whether the run came to its end.
+    pub fn of(aggregator: &Aggregator, complete: bool) -> RunReport {
+        RunReport {
+            header: aggregator.header().clone(),
+            summary: aggregator.summary(complete),
+            shards: aggregator.shard_totals(),
+            ttft_s: aggregator.ttft_s().clone(),
+        }
+    }
+}
+
+/// `detail.json`: what a report needs beyond the summaries, so that it can be rebuilt without the events.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Detail {
+    /// [`DETAIL_SCHEMA`].
+    pub schema: String,
+    /// In the order of the runs of `result.json`.
+    pub runs: Vec<RunDetail>,
+}
+
+/// One run's part of [`Detail`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunDetail {
+    /// What was run, on what.
+    pub header: Header,
+    /// One entry a shard, in order.
+    pub shards: Vec<ShardDetail>,
+    /// TTFT of the measured requests.
+    pub ttft_s: SparseDistribution,
+}
+
+/// One shard's totals in the measured window.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ShardDetail {
+    /// Measured requests that it finished.
+    pub requests: u64,
+    /// Seconds that it was up.
+    pub up_s: f64,
+    /// Its work.
+    #[serde(flatten)]
+    pub work: Work,
+}
+
+/// A [`Distribution`] as a list of the buckets that hold values.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SparseDistribution {
+    /// Exact sum, in seconds.
+    pub sum: f64,
+    /// Exact smallest value, in seconds.
+    pub min: f64,
+    /// Exact largest value, in seconds.
+    pub max: f64,
+    /// Lower edge of a bucket in nanoseconds, number of values in it, and so on in turns, ascending.
+    pub buckets: Vec<u64>,
+}
+
+impl From<&Distribution> for SparseDistribution {
+    fn from(d: &Distribution) -> Self {
+        let buckets = d.buckets().flat_map(|(edge, count)| [edge, count]).collect();
+        SparseDistribution { sum: d.sum(), min: d.min(), max: d.max(), buckets }
+    }
+}
+
+impl From<&SparseDistribution> for Distribution {
+    fn from(s: &SparseDistribution) -> Self {
+        let (pairs, _) = s.buckets.as_chunks::<2>();
+        Distribution::from_parts(pairs.iter().map(|&[edge, count]| (edge, count)), s.sum, s.min, s.max)
+    }
+}
+
+impl From<&RunReport> for RunDetail {
+    fn from(run: &RunReport) -> Self {
+        let shard = |t: &ShardTotals| ShardDetail { requests: t.requests, up_s: t.up_s, work: t.work };
+        RunDetail {
+            header: run.header.clone(),
+            shards: run.shards.iter().map(shard).collect(),
+            ttft_s: SparseDistribution::from(&run.ttft_s),
+        }
+    }
+}
+
+impl RunDetail {
+    /// Joined with the summary of the same run.
+    pub fn with(&self, summary: Summary) -> RunReport {
+        let totals = |s: &ShardDetail| ShardTotals { requests: s.requests, up_s: s.up_s, work: s.work };
+        RunReport {
+            header: self.header.clone(),
+            summary,
+            shards: self.shards.iter().map(totals).collect(),
+            ttft_s: Distribution::from(&self.ttft_s),
+        }
+    }
+}

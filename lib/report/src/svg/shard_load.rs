@@ -1,0 +1,99 @@
+//! The load of each shard, a panel a policy.
+
+use super::palette::{ink, series};
+use super::sheet::{self, Area, TEXT, mesh, said};
+use crate::record::Record;
+use crate::run::RunReport;
+use plotters::element::DashedPathElement;
+use plotters::prelude::*;
+use plotters::style::text_anchor::HPos;
+
+const PANEL_HEIGHT: u32 = 190;
+const COLUMNS: usize = 3;
+
+/// Bars beyond this many are drawn as means of neighbours: they would be thinner than a pixel or two.
+const MAX_BARS: usize = 60;
+
+struct Panel {
+    name: String,
+    series: usize,
+    loads: Vec<f64>,
+}
+
+pub(super) fn draw(record: &Record) -> Result<Option<String>, String> {
+    let cells = record.cells_at(record.reference_rate());
+    let panels: Vec<Panel> = cells
+        .iter()
+        .enumerate()
+        .map(|(series, cell)| Panel {
+            name: cell.policy.clone(),
+            series,
+            loads: mean_loads(&record.runs_of(cell).collect::<Vec<_>>()),
+        })
+        .filter(|panel| !panel.loads.is_empty())
+        .collect();
+    if panels.is_empty() {
+        return Ok(None);
+    }
+    let rows = panels.len().div_ceil(COLUMNS) as u32;
+    let at = record.reference_rate().map(|qps| format!(" at {qps} QPS")).unwrap_or_default();
+    let heading = format!("Busy time of each shard / mean over shards{at}");
+    sheet::sheet(sheet::HEAD + rows * PANEL_HEIGHT, &heading, |body| paint(body, &panels)).map(Some)
+}
+
+/// Busy time over its mean, shards from the busiest down, averaged over runs by rank.
+fn mean_loads(runs: &[&RunReport]) -> Vec<f64> {
+    let mut sums: Vec<f64> = Vec::new();
+    let mut counted = 0;
+    for run in runs {
+        let mut loads: Vec<f64> = run.shards.iter().map(|shard| shard.work.busy_s).collect();
+        let mean = loads.iter().sum::<f64>() / loads.len().max(1) as f64;
+        if mean <= 0.0 {
+            continue;
+        }
+        loads.sort_by(|a, b| b.total_cmp(a));
+        sums.resize(sums.len().max(loads.len()), 0.0);
+        sums.iter_mut().zip(&loads).for_each(|(sum, load)| *sum += load / mean);
+        counted += 1;
+    }
+    let loads: Vec<f64> = sums.iter().map(|sum| sum / f64::from(counted)).collect();
+    let merged = loads.len().div_ceil(MAX_BARS).max(1);
+    loads.chunks(merged).map(|part| part.iter().sum::<f64>() / part.len() as f64).collect()
+}
+
+fn paint(body: &Area<'_>, panels: &[Panel]) -> Result<(), String> {
+    let columns = panels.len().min(COLUMNS);
+    let highest = panels.iter().flat_map(|panel| &panel.loads).fold(1.0, |a: f64, b| a.max(*b));
+    let areas = body.split_evenly((panels.len().div_ceil(columns), columns));
+    areas.iter().zip(panels).try_for_each(|(area, panel)| paint_panel(area, panel, highest * 1.12))
+}
+
+fn paint_panel(area: &Area<'_>, panel: &Panel, top: f64) -> Result<(), String> {
+    let width = f64::from(area.dim_in_pixel().0);
+    let busiest = panel.loads.first().copied().unwrap_or(0.0);
+    let text = format!("{}, busiest {busiest:.2}", panel.name);
+    sheet::label(area, &sheet::fit(&text, TEXT, width - 60.0), (48, 10), TEXT, HPos::Left)?;
+    let bars = panel.loads.len() as f64;
+    let mut chart = ChartBuilder::on(area)
+        .margin_top(22)
+        .margin_right(12)
+        .margin_bottom(14)
+        .y_label_area_size(46)
+        .build_cartesian_2d(0.0..bars, 0.0..top)
+        .map_err(said)?;
+    mesh!(chart)
+        .disable_x_mesh()
+        .disable_x_axis()
+        .y_labels(5)
+        .y_label_formatter(&|v| sheet::tick(*v))
+        .draw()
+        .map_err(said)?;
+    let fill = series(panel.series).filled();
+    let bar = |(rank, &load): (usize, &f64)| {
+        let left = rank as f64;
+        Rectangle::new([(left + 0.1, 0.0), (left + 0.9, load)], fill)
+    };
+    chart.draw_series(panel.loads.iter().enumerate().map(bar)).map_err(said)?;
+    let mean = DashedPathElement::new(vec![(0.0, 1.0), (bars, 1.0)], 4, 3, ink().stroke_width(1));
+    chart.draw_series([mean]).map(|_| ()).map_err(said)
+}

@@ -1,0 +1,81 @@
+//! Win, tie or lose: what the paired seeds say of a policy against the baseline.
+
+use crate::format::{plus_minus, seconds};
+use crate::result::Aggregate;
+
+/// What a comparison came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Better than the baseline beyond noise.
+    Win,
+    /// No difference beyond noise.
+    Tie,
+    /// Worse than the baseline beyond noise.
+    Lose,
+    /// The runs do not say.
+    Open,
+}
+
+impl Outcome {
+    /// In a word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Outcome::Win => "win",
+            Outcome::Tie => "tie",
+            Outcome::Lose => "lose",
+            Outcome::Open => "no verdict",
+        }
+    }
+}
+
+/// An outcome and its reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// What the comparison came to.
+    pub outcome: Outcome,
+    /// Why, without a full stop.
+    pub reason: String,
+}
+
+/// Judges a policy by the p99 of TTFT at one rate.
+///
+/// * Both saturated: no verdict. One saturated: it loses.
+/// * Otherwise the mean of the paired differences over seeds: a win below zero, a loss above, and a tie where its 95 % confidence
+///   interval holds zero. Fewer than two paired seeds give no verdict.
+pub fn judge(policy: &Aggregate, baseline: &Aggregate) -> Verdict {
+    let open = |reason: String| Verdict { outcome: Outcome::Open, reason };
+    let of = |cell: &Aggregate| format!("{} of {} runs", cell.saturated_runs, cell.seeds.len());
+    match (policy.saturated(), baseline.saturated()) {
+        (true, true) => return open(format!("both {} and {} are saturated", policy.policy, baseline.policy)),
+        (false, true) => {
+            let reason =
+                format!("{} is saturated in {}, {} is not", baseline.policy, of(baseline), policy.policy);
+            return Verdict { outcome: Outcome::Win, reason };
+        }
+        (true, false) => {
+            let reason =
+                format!("{} is saturated in {}, {} is not", policy.policy, of(policy), baseline.policy);
+            return Verdict { outcome: Outcome::Lose, reason };
+        }
+        (false, false) => {}
+    }
+    let Some(difference) = policy.against_baseline.get("ttft_p99_s") else {
+        return open(format!("{} and {} share no seed", policy.policy, baseline.policy));
+    };
+    let Some(half) = difference.ci95 else {
+        return open("one paired seed has no confidence interval".into());
+    };
+    let change = format!(
+        "p99 TTFT differs from {}'s by {} ({} paired seeds, 95 % CI)",
+        baseline.policy,
+        plus_minus(difference.mean, Some(half), seconds),
+        difference.n
+    );
+    let outcome = match difference.within_noise {
+        true => Outcome::Tie,
+        false if difference.mean < 0.0 => Outcome::Win,
+        false => Outcome::Lose,
+    };
+    let reason = if outcome == Outcome::Tie { format!("{change}, which is within noise") } else { change };
+    Verdict { outcome, reason }
+}
