@@ -39,6 +39,17 @@ pub fn seconds(value: f64) -> String {
     }
 }
 
+/// Seconds as on an axis, without trailing zeros: `20 ms`, `0.5 s` as `500 ms`.
+pub fn axis_seconds(value: f64) -> String {
+    let text = seconds(value);
+    match text.split_once(' ') {
+        Some((number, unit)) if number.contains('.') => {
+            format!("{} {unit}", number.trim_end_matches('0').trim_end_matches('.'))
+        }
+        _ => text,
+    }
+}
+
 /// A share in per cent with one decimal: `71.2 %`.
 pub fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)

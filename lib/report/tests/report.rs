@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::suite::{POLICIES, run, suite};
+use common::suite::suite;
 use cr_report::{SuiteReport, write_report};
 use std::collections::BTreeMap;
 use std::path::Path;

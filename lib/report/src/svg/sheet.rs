@@ -13,8 +13,14 @@ pub(super) const WIDTH: u32 = 820;
 /// Width of the legend's column.
 pub(super) const LEGEND: u32 = 180;
 
-/// Size of ordinary text.
+/// Size of ordinary text, in pixels. (The drawing library takes a size 1.24 times that of the SVG it writes; see [`text_style`].)
 pub(super) const TEXT: f64 = 13.0;
+
+/// Sizes in use: axis labels, ordinary text, headings.
+const SIZES: [f64; 3] = [TEXT - 1.0, TEXT, TEXT + 2.0];
+
+/// The drawing library's size of text / the size in the SVG.
+const LIBRARY_SIZE: f64 = 1.24;
 
 /// Height of the heading's row.
 pub(super) const HEAD: u32 = 34;
@@ -54,6 +60,10 @@ fn described(svg: &str, heading: &str) -> String {
     if !text.ends_with('\n') {
         text.push('\n');
     }
+    for size in SIZES {
+        let written = size * LIBRARY_SIZE / LIBRARY_SIZE;
+        text = text.replace(&format!("font-size=\"{written}\""), &format!("font-size=\"{size}\""));
+    }
     text.replace(
         "font-family=\"sans-serif\"",
         "font-family=\"system-ui, 'DejaVu Sans', Helvetica, Arial, sans-serif\"",
@@ -62,7 +72,10 @@ fn described(svg: &str, heading: &str) -> String {
 
 /// The style of text.
 pub(super) fn text_style<'a>(size: f64) -> TextStyle<'a> {
-    TextStyle { color: ink().to_backend_color(), ..TextStyle::from(("sans-serif", size).into_font()) }
+    TextStyle {
+        color: ink().to_backend_color(),
+        ..TextStyle::from(("sans-serif", size * LIBRARY_SIZE).into_font())
+    }
 }
 
 /// Writes text whose vertical middle is at `at`.
@@ -150,11 +163,13 @@ pub(super) fn marker(area: &Area<'_>, (x, y): (i32, i32), index: usize) -> Resul
 pub(super) fn line(area: &Area<'_>, points: &[(i32, i32)], index: usize) -> Result<(), String> {
     let style = series(index).stroke_width(2);
     let path = points.iter().copied();
-    match index % 4 {
+    match index % 6 {
         0 => area.draw(&PathElement::new(path.collect::<Vec<_>>(), style)).map_err(said),
         1 => area.draw(&DashedPathElement::new(path, 8, 4, style)).map_err(said),
         2 => area.draw(&DashedPathElement::new(path, 3, 3, style)).map_err(said),
-        _ => area.draw(&DashedPathElement::new(path, 14, 4, style)).map_err(said),
+        3 => area.draw(&DashedPathElement::new(path, 14, 4, style)).map_err(said),
+        4 => area.draw(&DashedPathElement::new(path, 2, 6, style)).map_err(said),
+        _ => area.draw(&DashedPathElement::new(path, 20, 8, style)).map_err(said),
     }
 }
 
@@ -176,6 +191,26 @@ pub(super) fn tick(value: f64) -> String {
         true if value.abs() < 1e4 => text.trim_end_matches('0').trim_end_matches('.').replace("-0", "0"),
         _ => three(value),
     }
+}
+
+/// Values 1, 2 and 5 times a power of ten between two positive ends, thinned to at most `most`.
+pub(super) fn log_ticks(low: f64, high: f64, most: usize) -> Vec<f64> {
+    let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
+    for steps in [&[1.0, 2.0, 5.0][..], &[1.0, 3.0], &[1.0]] {
+        let ticks: Vec<f64> = (first..=last)
+            .flat_map(|power| steps.iter().map(move |step| step * 10f64.powi(power)))
+            .filter(|tick| (low..=high).contains(tick))
+            .collect();
+        if ticks.len() <= most {
+            return ticks;
+        }
+    }
+    let by = ((last - first) as usize).div_ceil(most).max(1);
+    (first..=last)
+        .step_by(by)
+        .map(|power| 10f64.powi(power))
+        .filter(|tick| (low..=high).contains(tick))
+        .collect()
 }
 
 /// Sets the look of a chart's axes; a macro, for the chart's type names its coordinates.

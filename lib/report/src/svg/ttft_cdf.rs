@@ -2,7 +2,7 @@
 
 use super::sheet::{self, Area, Entry, Key, LEGEND, WIDTH, mesh, said};
 use crate::aggregate::Distribution;
-use crate::format::seconds;
+use crate::format::axis_seconds;
 use crate::record::Record;
 use plotters::prelude::*;
 
@@ -48,12 +48,15 @@ fn paint(body: &Area<'_>, curves: &[Curve]) -> Result<(), String> {
         .margin_top(8)
         .x_label_area_size(44)
         .y_label_area_size(58)
-        .build_cartesian_2d((low..high).log_scale(), 0.0..100.0)
+        .build_cartesian_2d(
+            (low..high).log_scale().with_key_points(sheet::log_ticks(low, high, 8)),
+            0.0..100.0,
+        )
         .map_err(said)?;
     mesh!(chart)
         .x_labels(7)
         .y_labels(6)
-        .x_label_formatter(&|v| seconds(*v))
+        .x_label_formatter(&|v| axis_seconds(*v))
         .y_label_formatter(&|v| sheet::tick(*v))
         .x_desc("TTFT, logarithmic")
         .y_desc("% of requests")

@@ -1,0 +1,155 @@
+//! Every figure: well-formed, all text on the sheet, no text over another.
+
+mod common;
+
+use common::suite::{Caricature, POLICIES, run, suite};
+use cr_report::SuiteReport;
+use cr_report::record::Stored;
+use cr_report::svg::FIGURES;
+use roxmltree::{Document, Node};
+
+/// The box that a text covers: left, top, right, bottom.
+#[derive(Debug, Clone)]
+struct Box {
+    text: String,
+    edges: [f64; 4],
+}
+
+fn number(node: Node<'_, '_>, name: &str) -> f64 {
+    node.attribute(name).and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{name} of {node:?}"))
+}
+
+/// A glyph is taken to be 0.6 of its size wide, which is more than sans-serif fonts take on average.
+fn text_box(node: Node<'_, '_>) -> Box {
+    let text = node.text().unwrap_or_default().trim().to_owned();
+    let (x, y, size) = (number(node, "x"), number(node, "y"), number(node, "font-size"));
+    let width = text.chars().count() as f64 * size * 0.6;
+    let left = match node.attribute("text-anchor") {
+        Some("middle") => x - width / 2.0,
+        Some("end") => x - width,
+        _ => x,
+    };
+    let shift = match node.attribute("dy") {
+        Some("0.76em") => 0.76 * size,
+        Some("0.5ex") => 0.25 * size,
+        Some("-0.5ex") => -0.25 * size,
+        _ => 0.0,
+    };
+    let (top, bottom) = (y + shift - 0.76 * size, y + shift + 0.2 * size);
+    let edges = match node.attribute("transform") {
+        // Turned about its own anchor by three quarters: what was right of it is now above.
+        Some(turn) if turn.starts_with("rotate(270") => {
+            [x + (top - y), y - (left + width - x), x + (bottom - y), y - (left - x)]
+        }
+        Some(other) => panic!("unexpected transform {other}"),
+        None => [left, top, left + width, bottom],
+    };
+    Box { text, edges }
+}
+
+fn overlap(a: &Box, b: &Box) -> bool {
+    let slack = 0.5;
+    a.edges[0] + slack < b.edges[2]
+        && b.edges[0] + slack < a.edges[2]
+        && a.edges[1] + slack < b.edges[3]
+        && b.edges[1] + slack < a.edges[3]
+}
+
+/// Checks every figure of a suite and says how many there were.
+fn check(case: &str, suite: &SuiteReport) -> usize {
+    let record = Stored::new(suite).expect("a record").record;
+    let mut drawn = 0;
+    for figure in FIGURES {
+        let Some(svg) = figure.draw(&record).expect("a figure") else { continue };
+        drawn += 1;
+        let name = format!("{case}: {}", figure.file);
+        let document = Document::parse(&svg).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let root = document.root_element();
+        let (width, height) = (number(root, "width"), number(root, "height"));
+        assert!(root.children().any(|node| node.has_tag_name("title")), "{name} has a title");
+        let boxes: Vec<Box> = root.descendants().filter(|n| n.has_tag_name("text")).map(text_box).collect();
+        assert!(boxes.len() > 3, "{name} has text");
+        for one in &boxes {
+            let [left, top, right, bottom] = one.edges;
+            assert!(
+                left >= 0.0 && top >= 0.0 && right <= width && bottom <= height,
+                "{name}: {:?} off the sheet: {:?}",
+                one.text,
+                one.edges
+            );
+        }
+        for (index, one) in boxes.iter().enumerate() {
+            for other in &boxes[index + 1..] {
+                assert!(!overlap(one, other), "{name}: {:?} over {:?}", one.text, other.text);
+            }
+        }
+    }
+    drawn
+}
+
+fn of_runs(runs: Vec<cr_report::RunReport>) -> SuiteReport {
+    SuiteReport { suite: "x".into(), baseline: Some("flat".into()), runs, ..SuiteReport::default() }
+}
+
+#[test]
+fn of_six_policies_and_five_seeds() {
+    assert!(check("six", &suite(&[], 5, 8, 300)) >= 3);
+    assert!(check("thirty shards", &suite(&[], 2, 30, 300)) >= 3);
+    assert!(check("two hundred shards", &suite(&[], 2, 200, 300)) >= 3);
+}
+
+#[test]
+fn of_a_ladder_that_saturates() {
+    assert!(check("ladder", &suite(&[5.0, 12.0, 30.0, 80.0, 240.0], 2, 4, 200)) >= 3);
+}
+
+#[test]
+fn of_one_run_and_of_equal_runs() {
+    assert!(check("one", &of_runs(vec![run(POLICIES[0], 1, 5.0, 1, 50)])) >= 3);
+    let twice =
+        (1..3).flat_map(|_| [run(POLICIES[0], 1, 5.0, 3, 50), run(POLICIES[5], 1, 5.0, 3, 50)]).collect();
+    assert!(check("equal", &of_runs(twice)) >= 3);
+}
+
+#[test]
+fn of_long_and_strange_names_and_many_policies() {
+    const NAMES: [&str; 12] = [
+        "cacheroute-with-hysteresis-and-byte-aware-admission",
+        "a<b & \"c\" 'd'",
+        "",
+        "政策-cache-路由-with-a-long-tail-of-text",
+        "p5",
+        "p6",
+        "p7",
+        "p8",
+        "p9",
+        "p10",
+        "p11",
+        "p12",
+    ];
+    let runs = NAMES.iter().enumerate().map(|(n, name)| {
+        run(Caricature { name, hit: 0.3 + n as f64 * 0.05, skew: n as f64 * 0.1 }, 1, 9.0, 6, 80)
+    });
+    assert!(check("names", &of_runs(runs.collect())) >= 3);
+}
+
+#[test]
+fn of_times_from_microseconds_to_hours() {
+    for scale in [1e-6, 1e-3, 1.0, 1e3, 1e6] {
+        let mut made = run(POLICIES[0], 1, 5.0, 2, 40);
+        let mut scaled = cr_report::aggregate::Distribution::new();
+        for (edge_ns, count) in made.ttft_s.buckets() {
+            (0..count).for_each(|_| scaled.record(edge_ns as f64 * 1e-9 * scale));
+        }
+        made.ttft_s = scaled;
+        assert!(check(&format!("scale {scale}"), &of_runs(vec![made])) >= 3);
+    }
+}
+
+#[test]
+fn of_nothing_there_is_no_figure() {
+    assert_eq!(check("none", &of_runs(Vec::new())), 0);
+    let (head, _) = common::worked_example();
+    let nothing = cr_report::RunReport::of(&cr_report::aggregate::Aggregator::new(&head), false);
+    assert_eq!(check("nothing finished", &of_runs(vec![nothing])), 0);
+}
