@@ -191,7 +191,7 @@ mod tests {
         leaf.prop_recursive(4, 64, 12, |inner| {
             prop_oneof![
                 prop::collection::vec(inner.clone(), 0..12).prop_map(Value::from),
-                prop::collection::hash_map(".{0,6}", inner, 0..8).prop_map(|m| Value::from_iter(m)),
+                prop::collection::hash_map(".{0,6}", inner, 0..8).prop_map(Value::from_iter),
             ]
         })
     }

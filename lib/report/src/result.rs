@@ -58,6 +58,8 @@ pub struct Aggregate {
     pub incomplete_runs: u64,
     /// Requests offered, over all runs.
     pub offered: u64,
+    /// Requests completed, over all runs.
+    pub completed: u64,
     /// Requests failed, over all runs.
     pub failed: u64,
     /// Means over seeds by metric (see [`METRICS`]).
@@ -85,10 +87,13 @@ pub struct Metric {
 
 /// Share of failed requests among those that came to an end.
 pub fn failed_share(summary: &Summary) -> f64 {
-    let requests = &summary.requests;
-    match requests.completed + requests.failed {
+    share_of(summary.requests.failed, summary.requests.completed)
+}
+
+fn share_of(failed: u64, completed: u64) -> f64 {
+    match completed + failed {
         0 => 0.0,
-        ended => requests.failed as f64 / ended as f64,
+        ended => failed as f64 / ended as f64,
     }
 }
 
@@ -123,9 +128,9 @@ impl Aggregate {
         self.saturated_runs > 0
     }
 
-    /// Share of failed requests over all runs.
+    /// Share of failed requests among those that came to an end, over all runs.
     pub fn failed_share(&self) -> f64 {
-        if self.offered == 0 { 0.0 } else { self.failed as f64 / self.offered as f64 }
+        share_of(self.failed, self.completed)
     }
 }
 
@@ -178,6 +183,7 @@ fn aggregate(runs: &[&RunReport], baseline: Option<&str>, against: &[&RunReport]
         saturated_runs: summaries().filter(|summary| summary.saturated).count() as u64,
         incomplete_runs: summaries().filter(|summary| !summary.complete).count() as u64,
         offered: summaries().map(|summary| summary.requests.offered).sum(),
+        completed: summaries().map(|summary| summary.requests.completed).sum(),
         failed: summaries().map(|summary| summary.requests.failed).sum(),
         metrics: METRICS
             .iter()

@@ -157,7 +157,7 @@ impl Oracle<'_> {
         fails.filter(|f| f.measured && reasons.contains(&f.reason)).count() as u64
     }
 
-    fn from_s(&self) -> f64 {
+    fn start_s(&self) -> f64 {
         self.from.and_then(|at| self.events[at].t_s()).unwrap_or(0.0)
     }
 
@@ -168,7 +168,7 @@ impl Oracle<'_> {
     /// Seconds that a shard was up, from a walk over all changes of its state.
     fn up_s(&self, shard: usize) -> f64 {
         let (mut up, mut since, mut sum) = (true, 0.0, 0.0);
-        let from_s = self.from_s();
+        let from_s = self.start_s();
         for event in self.events {
             if let Event::Fault(fault) = event
                 && fault.shard.index() == shard
@@ -246,8 +246,8 @@ fn check(summary: &Summary, oracle: &Oracle<'_>) -> Result<(), TestCaseError> {
     if requests.failed * 20 > requests.completed + requests.failed {
         prop_assert!(summary.saturated);
     }
-    prop_assert!(close(summary.window.from_s, oracle.from_s()) && close(summary.window.to_s, oracle.to_s()));
-    let window_s = oracle.to_s() - oracle.from_s();
+    prop_assert!(close(summary.window.from_s, oracle.start_s()) && close(summary.window.to_s, oracle.to_s()));
+    let window_s = oracle.to_s() - oracle.start_s();
     if window_s > 0.0 {
         prop_assert!(close(requests.achieved_qps, done.len() as f64 / window_s));
     }

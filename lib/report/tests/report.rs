@@ -58,3 +58,112 @@ fn a_folder_holds_the_report_and_its_figures() {
 fn the_same_suite_gives_the_same_bytes() {
     assert_eq!(files(&suite(&[], 3, 4, 200)), files(&suite(&[], 3, 4, 200)));
 }
+
+fn markdown(suite: &SuiteReport) -> String {
+    files(suite).remove("report.md").expect("a report")
+}
+
+#[test]
+fn a_partial_report_says_so_first() {
+    let mut suite = suite(&[], 2, 4, 100);
+    suite.runs[3].summary.complete = false;
+    let report = markdown(&suite);
+    let third = report.lines().nth(2).expect("a third line");
+    assert!(
+        third.starts_with(
+            "> **Partial report.** The suite was stopped: 1 of 12 runs did not come to their end."
+        ),
+        "{third}"
+    );
+    let empty = markdown(&SuiteReport { suite: "none".into(), ..SuiteReport::default() });
+    assert!(empty.starts_with("# none\n\n> **Partial report.**"), "{empty}");
+    assert!(empty.contains("No policy was run") && !empty.contains("NaN"), "{empty}");
+}
+
+#[test]
+fn a_saturated_latency_is_never_quoted() {
+    let mut suite = suite(&[], 3, 4, 100);
+    for run in suite.runs.iter_mut().filter(|run| run.summary.policy == "sticky") {
+        run.summary.saturated = true;
+        run.summary.ttft_s.p99 = 7.77;
+    }
+    let report = markdown(&suite);
+    let row = report.lines().find(|line| line.starts_with("| sticky |")).expect("a row");
+    assert!(row.contains("| saturated (3 of 3 runs) | saturated |") && row.ends_with("| lose |"), "{row}");
+    assert!(!report.contains("7.77"));
+    assert!(report.contains("- Saturated, so without a latency: sticky."));
+
+    // The candidate against a saturated baseline, and both saturated.
+    suite.baseline = Some("sticky".into());
+    assert!(
+        markdown(&suite).contains("**Verdict: win.** sticky is saturated in 3 of 3 runs, cacheroute is not.")
+    );
+    suite.candidate = Some("flat".into());
+    suite.runs.iter_mut().for_each(|run| run.summary.saturated = true);
+    let report = markdown(&suite);
+    assert!(report.contains("**Verdict: no verdict.** Both flat and sticky are saturated."), "{report}");
+    assert!(report.contains("not quoted (saturated)"));
+}
+
+#[test]
+fn equal_policies_tie_and_one_seed_gives_no_verdict() {
+    let mut suite = suite(&[], 3, 4, 100);
+    let flat: Vec<_> = suite.runs.iter().filter(|run| run.summary.policy == "flat").cloned().collect();
+    suite.runs.retain(|run| run.summary.policy == "flat");
+    for mut run in flat {
+        (run.summary.policy, run.header.policy) = ("cacheroute".into(), "cacheroute".into());
+        suite.runs.push(run);
+    }
+    let report = markdown(&suite);
+    assert!(report.contains("**Verdict: tie.** p99 TTFT differs from flat's by 0 s ± 0 s (3 paired seeds, 95 % CI), which is within noise."), "{report}");
+    suite.runs.retain(|run| run.summary.seed == 1);
+    let report = markdown(&suite);
+    assert!(
+        report.contains("**Verdict: no verdict.** one paired seed has no confidence interval."),
+        "{report}"
+    );
+    assert!(report.contains("- One seed: there are no confidence intervals"));
+}
+
+#[test]
+fn names_do_not_break_the_page() {
+    let mut suite = suite(&[], 2, 4, 60);
+    for run in suite.runs.iter_mut().filter(|run| run.summary.policy == "cacheroute") {
+        run.summary.policy = "cache|route <b>*1*\n".into();
+        run.header.policy = run.summary.policy.clone();
+    }
+    suite.candidate = None;
+    let report = markdown(&suite);
+    assert!(report.contains("| cache\\|route \\<b\\>\\*1\\*  | "), "{report}");
+}
+
+#[test]
+fn nothing_of_the_machine_is_in_the_report() {
+    let dir = tempfile::tempdir().expect("a folder");
+    write_report(dir.path(), &suite(&[], 2, 4, 60)).expect("a report");
+    let made = cr_report::provenance::Provenance::collect(
+        "cr-serve 0.1.0",
+        ["cr-serve".into()],
+        "cpu",
+        std::time::SystemTime::now(),
+    );
+    let path = cr_report::write_provenance(dir.path(), &made).expect("run.json");
+    assert_eq!(path.file_name().expect("a name"), "run.json");
+    for entry in std::fs::read_dir(dir.path()).expect("the folder") {
+        let path = entry.expect("an entry").path();
+        let text = std::fs::read_to_string(&path).expect("text");
+        let told = [&made.machine.kernel, &made.machine.cpu, &made.started, &made.build.rustc]
+            .iter()
+            .any(|fact| text.contains(*fact));
+        assert_eq!(told, path.ends_with("run.json"), "{}", path.display());
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_named() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let file = dir.path().join("taken");
+    std::fs::write(&file, "").expect("a file");
+    let error = write_report(&file, &suite(&[], 1, 2, 20)).expect_err("not a folder").to_string();
+    assert!(error.starts_with(&file.display().to_string()), "{error}");
+}
