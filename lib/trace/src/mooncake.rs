@@ -53,8 +53,9 @@ impl MooncakeRow {
         }
         if self.hash_ids.len() != blocks {
             return Some(format!(
-                "input_length {} makes {blocks} blocks of {block_tokens} tokens, but hash_ids has {}; does the trace have another block size (--block-tokens)?",
+                "input_length {} takes {blocks} hash id{} for blocks of {block_tokens} tokens, but hash_ids has {}; does the trace have another block size (--block-tokens)?",
                 self.input_length,
+                if blocks == 1 { "" } else { "s" },
                 self.hash_ids.len()
             ));
         }

@@ -78,7 +78,7 @@ fn every_kind_of_bad_input_is_named_with_its_line() {
         (row.replace(",\"hash_ids\":[0,1,2]", ""), "m.jsonl:1: missing field `hash_ids` (column 54)"),
         (
             row.replace("1300", "1537"),
-            "m.jsonl:1: input_length 1537 makes 4 blocks of 512 tokens, but hash_ids has 3; does the trace have another block size (--block-tokens)?",
+            "m.jsonl:1: input_length 1537 takes 4 hash ids for blocks of 512 tokens, but hash_ids has 3; does the trace have another block size (--block-tokens)?",
         ),
         (row.replace("1300", "0"), "m.jsonl:1: input_length is 0, a prompt has at least one token"),
         (row.replace("50", "0"), "m.jsonl:1: output_length is 0, at least one token is decoded"),

@@ -61,7 +61,7 @@ impl PartState {
             None => self.part.tokens.draw(&mut self.rng),
         };
         let mut content = match self.part.scope {
-            PartScope::Request => user_content(id),
+            PartScope::Request => ContentId::user(id).0,
             PartScope::Key | PartScope::Global => key_content(key),
         };
         if let Some(name) = &self.part.name {
@@ -76,10 +76,6 @@ fn key_content(key: &Key) -> CompactString {
     let mut content = CompactString::const_new("k:");
     content.push_str(key);
     content
-}
-
-fn user_content(id: RequestId) -> CompactString {
-    format_compact!("u:{}", id.0)
 }
 
 impl Generator {

@@ -1,0 +1,234 @@
+//! The program as it is typed: golden output, exit codes, pipes.
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+const ROWS: &str = "tests/golden/mooncake.jsonl";
+
+fn cr_gen(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cr-gen"));
+    command.args(args).current_dir(env!("CARGO_MANIFEST_DIR")).stdin(Stdio::null());
+    command
+}
+
+fn run(args: &[&str]) -> Output {
+    cr_gen(args).output().expect("starts")
+}
+
+/// Runs with `input` on stdin.
+fn pipe(args: &[&str], input: &[u8]) -> Output {
+    let mut child = cr_gen(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    let mut stdin = child.stdin.take().expect("is piped");
+    let input = input.to_vec();
+    let feeder = std::thread::spawn(move || {
+        // A program that refuses its input closes the pipe early.
+        let _ = stdin.write_all(&input);
+    });
+    let output = child.wait_with_output().expect("ends");
+    feeder.join().expect("does not panic");
+    output
+}
+
+fn stdout(output: &Output) -> &str {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    std::str::from_utf8(&output.stdout).expect("is text")
+}
+
+#[test]
+fn a_seed_and_flags_stand_for_these_bytes() {
+    let cases = [
+        ("zipf.jsonl", vec!["zipf", "-n", "4", "--keys", "10", "--seed", "1"]),
+        (
+            "aggregate.jsonl",
+            vec![
+                "aggregate",
+                "-n",
+                "4",
+                "--keys",
+                "50",
+                "--seed",
+                "1",
+                "--gini",
+                "0.6",
+                "--max-share",
+                "10%",
+            ],
+        ),
+        (
+            "exported.jsonl",
+            vec![
+                "zipf",
+                "-n",
+                "4",
+                "--keys",
+                "2",
+                "--seed",
+                "1",
+                "--format",
+                "mooncake",
+                "--out-block-tokens",
+                "128",
+            ],
+        ),
+        ("imported.jsonl", vec!["import", ROWS, "--max-input", "1400", "--speedup", "2"]),
+        ("stats.txt", vec!["stats", ROWS]),
+        ("stats.json", vec!["stats", ROWS, "--format", "json"]),
+    ];
+    for (file, args) in cases {
+        let output = run(&args);
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(file);
+        if std::env::var_os("CR_BLESS").is_some() {
+            std::fs::write(&path, stdout(&output)).expect("writes");
+        }
+        let golden = std::fs::read_to_string(&path).expect("reads");
+        assert_eq!(stdout(&output), golden, "{args:?}");
+        assert_eq!(run(&args).stdout, output.stdout, "twice the same");
+    }
+}
+
+#[test]
+fn the_rate_moves_arrivals_and_nothing_else() {
+    let without_time = |qps: &str| -> Vec<Value> {
+        let output = run(&["zipf", "-n", "200", "--qps", qps, "--user-sigma", "1", "--output-sigma", "1"]);
+        let requests = stdout(&output).lines().skip(1).map(|line| {
+            let mut request: Value = serde_json::from_str(line).expect("is JSON");
+            request.as_object_mut().expect("is an object").remove("t_s");
+            request
+        });
+        requests.collect()
+    };
+    assert_eq!(without_time("1"), without_time("500"));
+}
+
+#[test]
+fn a_cut_pipe_is_quiet_and_fine() {
+    let mut child =
+        cr_gen(&["zipf", "-n", "1M"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("is piped"));
+    let mut line = String::new();
+    lines.read_line(&mut line).expect("reads");
+    drop(lines);
+    let output = child.wait_with_output().expect("ends");
+    assert!(line.starts_with("{\"schema\":\"cacheroute.trace/1\""));
+    assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));
+}
+
+/// The pipe holds 64 KiB, so the program has written nearly all of what was read and waits.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_long_stream_needs_no_more_memory_than_a_short_one() {
+    let peak_kib = |requests: usize| -> u64 {
+        let mut child =
+            cr_gen(&["zipf", "-n", "1M", "--keys", "1000"]).stdout(Stdio::piped()).spawn().expect("starts");
+        let mut lines = BufReader::new(child.stdout.take().expect("is piped")).lines();
+        assert_eq!(lines.by_ref().take(requests).count(), requests);
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).expect("reads");
+        drop(lines);
+        assert!(child.wait().expect("ends").success());
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("is there");
+        peak.trim().trim_end_matches(" kB").parse().expect("is a number")
+    };
+    let (short, long) = (peak_kib(10_000), peak_kib(400_000));
+    assert!(long < short + 2048, "{short} KiB after 10k requests, {long} KiB after 400k");
+}
+
+#[test]
+fn formats_convert_and_are_found_out() {
+    let native = run(&["import", ROWS]);
+    let back = pipe(&["import", "-", "--format", "mooncake"], stdout(&native).as_bytes());
+    let rows = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(ROWS)).expect("reads");
+    assert_eq!(stdout(&back), rows);
+    let named = run(&["import", ROWS, "--from", "mooncake"]);
+    assert_eq!(named.stdout, native.stdout);
+    let header: Value =
+        serde_json::from_str(stdout(&native).lines().next().expect("has one")).expect("is JSON");
+    assert_eq!(header["requests"], 5, "a file's requests are counted");
+}
+
+#[test]
+fn a_window_a_limit_and_clipped_outputs() {
+    let output = run(&["import", ROWS, "--window", "1s", "4s", "--limit", "2", "--max-output", "5"]);
+    let text = stdout(&output).to_owned();
+    let requests: Vec<Value> =
+        text.lines().skip(1).map(|line| serde_json::from_str(line).expect("is JSON")).collect();
+    let brief: Vec<_> =
+        requests.iter().map(|r| (r["id"].as_u64(), r["t_s"].as_f64(), r["output_tokens"].as_u64())).collect();
+    assert_eq!(brief, [(Some(1), Some(0.5), Some(3)), (Some(2), Some(0.5), Some(5))]);
+    let note = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(note, "1 of 2 outputs were clipped to --max-output\n");
+}
+
+#[test]
+fn bad_input_is_one_sentence_and_exit_2() {
+    let cases: [(&[&str], &[u8], &str); 12] = [
+        (&["stats", "-"], b"", "cr-gen: <stdin>: the input is empty; a trace has at least one line\n"),
+        (&["stats", "-"], b"{\"schema\":\"cacheroute.trace/1\"}\n", "cr-gen: -: the trace has no requests\n"),
+        (
+            &["import", "-"],
+            b"{\"timestamp\":0,\"input_length\":9,\"output_length\":1,\"hash_ids\":[1,2]}\n",
+            "cr-gen: <stdin>:1: input_length 9 takes 1 hash id for blocks of 512 tokens, but hash_ids has 2; does the trace have another block size (--block-tokens)?\n",
+        ),
+        (
+            &["import", "-", "--from", "native"],
+            b"{\"timestamp\":0,\"hash_ids\":[1,2]}\n",
+            "cr-gen: <stdin>:1: this is a Mooncake trace, not a native one; convert it with `cr-gen import FILE --from mooncake`\n",
+        ),
+        (&["import", "/nonexistent"], b"", "cr-gen: cannot open /nonexistent: no such file\n"),
+        (
+            &["import", "-", "--window", "9", "3"],
+            b"",
+            "cr-gen: --window: the first time must lie before the second\n",
+        ),
+        (
+            &["zipf", "-o", "/nonexistent/w.jsonl"],
+            b"",
+            "cr-gen: cannot write /nonexistent/w.jsonl: no such file\n",
+        ),
+        (&["zipf", "--alpha", "99"], b"", "cr-gen: popularity.alpha: is 99, it must lie between 0 and 20\n"),
+        (
+            &["aggregate", "--gini", "1.5"],
+            b"",
+            "cr-gen: popularity.gini: is 1.5, it must be at least 0 and below 1\n",
+        ),
+        (&["zipf", "--keys", "0"], b"", "cr-gen: popularity.keys: 0 keys; between 1 and 100000000\n"),
+        (
+            &["zipf", "--key-tokens", "0", "--user-tokens", "0", "--global-tokens", "0"],
+            b"",
+            "cr-gen: prompt: has no parts; give at least one [[prompt]] table\n",
+        ),
+        (
+            &["zipf", "-n", "1G", "--qps", "0.001"],
+            b"",
+            "cr-gen: arrivals.qps: so slow a rate makes the trace longer than 15000000 seconds\n",
+        ),
+    ];
+    for (args, input, expected) in cases {
+        let output = pipe(args, input);
+        assert_eq!(String::from_utf8_lossy(&output.stderr), expected, "{args:?}");
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+    }
+    for args in
+        [&["zipf", "--nope"][..], &["zipf", "--alpha", "1", "--gini", "0.5"], &[], &["zipf", "--qps", "0"]]
+    {
+        assert_eq!(run(args).status.code(), Some(2), "{args:?}");
+    }
+}
+
+#[test]
+fn help_names_every_flag_and_the_extras_print() {
+    for command in ["zipf", "aggregate", "import", "stats"] {
+        let help = run(&[command, "--help"]);
+        assert!(stdout(&help).contains("Examples:"), "{command}");
+    }
+    assert!(stdout(&run(&["man"])).contains(".TH"));
+    let mut script = String::new();
+    run(&["completions", "bash"]).stdout.as_slice().read_to_string(&mut script).expect("is text");
+    assert!(script.contains("aggregate"));
+}
