@@ -17,23 +17,22 @@ pub(super) struct Admitted {
 }
 
 /// Admits in decreasing rate while the copies fit `C = R·W`; a key that does not fit is skipped.
-pub(super) fn by_slots(ranked: &[Ranked], config: &PlanConfig) -> Admitted {
+pub(super) fn by_slots(mut ranked: Vec<Ranked>, config: &PlanConfig) -> Admitted {
     let (capacity, up) = (config.capacity(), config.fleet.up());
-    let mut admitted = Admitted::default();
-    let likely = (capacity.min(ranked.len() as f64)) as usize;
-    admitted.keys.reserve(likely);
-    admitted.copies.reserve(likely);
+    let (mut admitted_rate, mut cold_rate) = (0.0, 0.0);
+    let mut copies_of = Vec::with_capacity(capacity.min(ranked.len() as f64) as usize);
     let mut used = 0u64;
-    for item in ranked {
-        let copies = super::copies(item.rate, config.qcap, up);
-        if (used + u64::from(copies)) as f64 <= capacity {
+    ranked.retain(|item| {
+        let copies = if item.rate <= config.qcap { 1 } else { super::copies(item.rate, config.qcap, up) };
+        let fits = (used + u64::from(copies)) as f64 <= capacity;
+        if fits {
             used += u64::from(copies);
-            admitted.keys.push(*item);
-            admitted.copies.push(copies);
-            admitted.admitted_rate += item.rate;
+            copies_of.push(copies);
+            admitted_rate += item.rate;
         } else {
-            admitted.cold_rate += item.rate;
+            cold_rate += item.rate;
         }
-    }
-    admitted
+        fits
+    });
+    Admitted { keys: ranked, copies: copies_of, admitted_rate, cold_rate }
 }

@@ -43,8 +43,7 @@ pub fn copies(rate: f64, qcap: f64, shards: u32) -> u32 {
 pub fn plan(rates: &[f64], config: &PlanConfig) -> Result<Plan, PlanError> {
     config.check()?;
     let ranked = order::by_decreasing_rate(rates)?;
-    let admitted = admission::by_slots(&ranked, config);
-    drop(ranked);
+    let admitted = admission::by_slots(ranked, config);
     let placed = lpt::place(&admitted, &config.fleet);
     Ok(Plan::new(config, admitted, placed))
 }

@@ -1,7 +1,9 @@
 //! Keys by decreasing rate, equal rates in input order.
 //!
-//! The bits of a non-negative float order as the float does, so a stable radix sort of the inverted bits gives exactly
-//! the order of a stable comparison sort, several times faster for the millions of keys that plans are made of.
+//! The bits of a non-negative float order as the float does. Keys are radix-sorted by the 32 highest bits in which any
+//! two rates differ, packed with their position into one word, so that three passes move 8 bytes a key; the few runs that
+//! agree in those bits are then sorted by the whole rate. Every step is stable, so the result is exactly that of a stable
+//! comparison sort, several times faster for the millions of keys that plans are made of.
 
 use super::PlanError;
 
@@ -14,73 +16,98 @@ pub(super) struct Ranked {
 
 const DIGIT_BITS: u32 = 11;
 const BUCKETS: usize = 1 << DIGIT_BITS;
-const PASSES: usize = 64usize.div_ceil(DIGIT_BITS as usize);
+const PASSES: usize = 32usize.div_ceil(DIGIT_BITS as usize);
 
 /// Below this many keys clearing the counters costs more than a comparison sort.
-const RADIX_FROM: usize = 4_096;
+const RADIX_FROM: usize = 2_048;
 
 /// The keys of positive rate, decreasing; equal rates in input order.
 pub(super) fn by_decreasing_rate(rates: &[f64]) -> Result<Vec<Ranked>, PlanError> {
     if u32::try_from(rates.len()).is_err() {
         return Err(PlanError::TooMany { keys: rates.len() });
     }
-    let mut total = 0.0;
-    let mut ranked = Vec::with_capacity(rates.len());
-    for (at, &rate) in rates.iter().enumerate() {
-        if !(rate.is_finite() && rate >= 0.0) {
-            return Err(PlanError::Rate { at, rate });
-        }
-        if rate > 0.0 {
-            total += rate;
-            ranked.push(Ranked { rate, key: at as u32 });
-        }
+    let total: f64 = rates.iter().sum();
+    if !total.is_finite() || rates.iter().any(|&rate| rate < 0.0) {
+        return Err(fault(rates));
     }
-    if !total.is_finite() {
-        return Err(PlanError::Overflow);
-    }
-    if ranked.len() < RADIX_FROM {
+    if rates.len() < RADIX_FROM {
+        let mut ranked: Vec<Ranked> = positive(rates).map(|(key, rate)| Ranked { rate, key }).collect();
         ranked.sort_by(|a, b| b.rate.total_cmp(&a.rate));
         Ok(ranked)
     } else {
-        Ok(radix_sort(ranked))
+        Ok(radix_sort(rates))
     }
 }
 
-/// The bits to sort ascending: decreasing for positive floats.
-fn digits_of(item: &Ranked) -> u64 {
-    !item.rate.to_bits()
+/// What is wrong with rates that cannot be planned.
+fn fault(rates: &[f64]) -> PlanError {
+    match rates.iter().position(|rate| !(rate.is_finite() && *rate >= 0.0)) {
+        Some(at) => PlanError::Rate { at, rate: rates[at] },
+        None => PlanError::Overflow,
+    }
 }
 
-/// Least significant digit first; each pass is stable.
-fn radix_sort(mut items: Vec<Ranked>) -> Vec<Ranked> {
-    let mut counts = vec![[0u32; BUCKETS]; PASSES];
-    for item in &items {
-        let bits = digits_of(item);
-        for (pass, counts) in counts.iter_mut().enumerate() {
-            counts[digit(bits, pass)] += 1;
+/// Positions and rates of the keys that count.
+fn positive(rates: &[f64]) -> impl Iterator<Item = (u32, f64)> + '_ {
+    rates.iter().enumerate().filter(|(_, rate)| **rate > 0.0).map(|(key, &rate)| (key as u32, rate))
+}
+
+fn radix_sort(rates: &[f64]) -> Vec<Ranked> {
+    let (some, all) = positive(rates)
+        .fold((0, u64::MAX), |(some, all), (_, rate)| (some | rate.to_bits(), all & rate.to_bits()));
+    let differing = some & !all;
+    let shift = (u64::BITS - differing.leading_zeros()).saturating_sub(32);
+    // Inverted, so that ascending words are decreasing rates.
+    let coarse = |rate: f64| (!rate.to_bits() >> shift) as u32;
+
+    let words = positive(rates).map(|(key, rate)| u64::from(coarse(rate)) << 32 | u64::from(key)).collect();
+    let words = sort_by_high_half(words);
+    let mut ranked: Vec<Ranked> = words
+        .iter()
+        .map(|&word| {
+            let key = word as u32;
+            Ranked { rate: rates[key as usize], key }
+        })
+        .collect();
+    if shift > 0 {
+        for run in ranked.chunk_by_mut(|a, b| coarse(a.rate) == coarse(b.rate)) {
+            if run.len() > 1 {
+                run.sort_by(|a, b| b.rate.total_cmp(&a.rate));
+            }
         }
     }
-    let mut other = vec![Ranked { rate: 0.0, key: 0 }; items.len()];
+    ranked
+}
+
+/// Sorts by the upper 32 bits, least significant digit first; each pass is stable.
+fn sort_by_high_half(mut words: Vec<u64>) -> Vec<u64> {
+    let mut counts = vec![[0u32; BUCKETS]; PASSES];
+    for &word in &words {
+        for (pass, counts) in counts.iter_mut().enumerate() {
+            counts[digit(word, pass)] += 1;
+        }
+    }
+    let mut other = vec![0; words.len()];
     for (pass, starts) in counts.iter_mut().enumerate() {
-        if starts.iter().any(|&count| count as usize == items.len()) {
+        if starts.iter().any(|&count| count as usize == words.len()) {
             continue; // One digit for all: nothing to do.
         }
         let mut sum = 0;
         for start in starts.iter_mut() {
             sum += std::mem::replace(start, sum);
         }
-        for item in &items {
-            let at = &mut starts[digit(digits_of(item), pass)];
-            other[*at as usize] = *item;
+        for &word in &words {
+            let at = &mut starts[digit(word, pass)];
+            other[*at as usize] = word;
             *at += 1;
         }
-        std::mem::swap(&mut items, &mut other);
+        std::mem::swap(&mut words, &mut other);
     }
-    items
+    words
 }
 
-fn digit(bits: u64, pass: usize) -> usize {
-    ((bits >> (pass as u32 * DIGIT_BITS)) as usize) & (BUCKETS - 1)
+fn digit(word: u64, pass: usize) -> usize {
+    ((word >> (32 + pass as u32 * DIGIT_BITS)) as usize) & (BUCKETS - 1)
 }
 
 #[cfg(test)]
@@ -88,32 +115,42 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn naive(rates: &[f64]) -> Vec<Ranked> {
+        let mut ranked: Vec<Ranked> = positive(rates).map(|(key, rate)| Ranked { rate, key }).collect();
+        ranked.sort_by(|a, b| b.rate.total_cmp(&a.rate));
+        ranked
+    }
+
     proptest! {
         #[test]
         fn the_radix_sort_is_a_stable_sort(
-            // Few distinct values, so that ties are common, and the whole range of magnitudes.
+            // Few distinct values, so that ties are common; neighbours that differ in the last bits only; and the
+            // whole range of magnitudes.
             rates in proptest::collection::vec(
-                prop_oneof![(1u32..6).prop_map(f64::from), f64::MIN_POSITIVE..1e300, 1e-3..1e3], 0..300),
+                prop_oneof![
+                    (0u32..6).prop_map(f64::from),
+                    (0u64..9).prop_map(|n| f64::from_bits(1.5f64.to_bits() + n)),
+                    f64::MIN_POSITIVE..1e300,
+                    1e-3..1e3,
+                ],
+                0..300,
+            ),
         ) {
-            let items: Vec<Ranked> =
-                rates.iter().enumerate().map(|(key, &rate)| Ranked { rate, key: key as u32 }).collect();
-            let mut naive = items.clone();
-            naive.sort_by(|a, b| b.rate.total_cmp(&a.rate));
-            prop_assert_eq!(radix_sort(items), naive);
+            prop_assert_eq!(radix_sort(&rates), naive(&rates));
         }
     }
 
     #[test]
     fn large_inputs_take_the_radix_path_and_drop_zeros() {
         let rates: Vec<f64> = (0..10_000).map(|n| f64::from(n * 7_919 % 1_000)).collect();
-        let ranked = by_decreasing_rate(&rates).expect("are valid");
-        assert_eq!(ranked.len(), rates.iter().filter(|&&rate| rate > 0.0).count());
-        assert!(ranked.is_sorted_by(|a, b| (b.rate, a.key) < (a.rate, b.key)));
+        assert_eq!(by_decreasing_rate(&rates), Ok(naive(&rates)));
+        assert_eq!(by_decreasing_rate(&[0.0; 5_000]), Ok(Vec::new()));
+        assert_eq!(by_decreasing_rate(&[2.5; 5_000]), Ok(naive(&[2.5; 5_000])));
     }
 
     #[test]
     fn bad_rates_are_named_by_position() {
-        for bad in [-1.0, f64::NAN, f64::INFINITY] {
+        for bad in [-1.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             let error = by_decreasing_rate(&[1.0, bad]).expect_err("is bad").to_string();
             assert!(error.starts_with("the rate at position 1 is "), "{error}");
         }

@@ -1,60 +1,95 @@
-//! The least-loaded shard, again and again: a winner tree over all shards.
+//! The least-loaded shard, again and again: trees of matches between shards.
 //!
-//! Every inner node holds the winner of its two children, so changing one load costs log₂ R comparisons without a
-//! search. A left child holds lower ids and wins ties, so ids need no comparing.
+//! Two forms of one idea (Knuth, *The Art of Computer Programming* 3, 5.4.1). A [`WinnerTree`] can change any shard's
+//! load; a [`LoserTree`] only that of the present winner, and needs half the work for it.
 
-/// Loads of shards 0..R, with the least one at the root.
+/// A load and its shard in one number that orders by load, then by shard: the bits of a float that is not negative order
+/// as the float does.
+fn pack(load: f64, shard: u32) -> u128 {
+    u128::from(load.to_bits()) << 32 | u128::from(shard)
+}
+
+/// Nobody: loses every match.
+const NOBODY: u128 = u128::MAX;
+
+/// The entries of all leaves, padded to a power of two; an infinite load takes its shard out.
+fn leaves(loads: &[f64]) -> impl Iterator<Item = u128> + '_ {
+    let width = loads.len().next_power_of_two();
+    let entries = loads.iter().enumerate().map(|(shard, &load)| pack(load, shard as u32));
+    entries.chain(std::iter::repeat_n(NOBODY, width - loads.len()))
+}
+
+/// Every inner node holds the winner of its two children.
 #[derive(Clone, Debug)]
-pub(super) struct Tournament {
-    /// Leaves at `width..2·width`; node n has the children 2n and 2n + 1. Padding is infinite and never wins.
-    nodes: Vec<Node>,
+pub(super) struct WinnerTree {
+    /// Leaves at `width..2·width`; node n has the children 2n and 2n + 1.
+    nodes: Vec<u128>,
     width: usize,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Node {
-    load: f64,
-    shard: u32,
-}
-
-impl Tournament {
-    /// A tree of these loads. An infinite load takes its shard out.
-    pub(super) fn new(loads: &[f64]) -> Tournament {
+impl WinnerTree {
+    /// A tree of these loads.
+    pub(super) fn new(loads: &[f64]) -> WinnerTree {
         let width = loads.len().next_power_of_two();
-        let mut nodes = vec![Node { load: f64::INFINITY, shard: 0 }; 2 * width];
-        for (shard, node) in nodes[width..].iter_mut().enumerate() {
-            *node = Node { load: loads.get(shard).copied().unwrap_or(f64::INFINITY), shard: shard as u32 };
-        }
-        let mut tree = Tournament { nodes, width };
+        let mut nodes = vec![NOBODY; width];
+        nodes.extend(leaves(loads));
         for node in (1..width).rev() {
-            tree.play(node);
+            nodes[node] = nodes[2 * node].min(nodes[2 * node + 1]);
         }
-        tree
+        WinnerTree { nodes, width }
     }
 
     /// The shard of the least load, the lowest id among equals.
     pub(super) fn winner(&self) -> u32 {
-        self.nodes[1].shard
-    }
-
-    /// The load of a shard.
-    pub(super) fn load(&self, shard: u32) -> f64 {
-        self.nodes[self.width + shard as usize].load
+        self.nodes[1] as u32
     }
 
     /// Changes the load of a shard; an infinite one takes it out.
     pub(super) fn set(&mut self, shard: u32, load: f64) {
         let mut node = self.width + shard as usize;
-        self.nodes[node].load = load;
+        self.nodes[node] = pack(load, shard);
         while node > 1 {
             node /= 2;
-            self.play(node);
+            self.nodes[node] = self.nodes[2 * node].min(self.nodes[2 * node + 1]);
         }
     }
+}
 
-    fn play(&mut self, node: usize) {
-        let (left, right) = (self.nodes[2 * node], self.nodes[2 * node + 1]);
-        self.nodes[node] = if right.load < left.load { right } else { left };
+/// Every inner node holds the loser of its match; the winner of all stands apart.
+#[derive(Clone, Debug)]
+pub(super) struct LoserTree {
+    losers: Vec<u128>,
+    winner: u128,
+    width: usize,
+}
+
+impl LoserTree {
+    /// A tree of these loads.
+    pub(super) fn new(loads: &[f64]) -> LoserTree {
+        let WinnerTree { nodes, width } = WinnerTree::new(loads);
+        let losers = (0..width)
+            .map(|node| if node == 0 { NOBODY } else { nodes[2 * node].max(nodes[2 * node + 1]) })
+            .collect();
+        LoserTree { losers, winner: nodes[1], width }
+    }
+
+    /// The shard of the least load, the lowest id among equals.
+    pub(super) fn winner(&self) -> u32 {
+        self.winner as u32
+    }
+
+    /// Changes the load of the winner, and finds the next one.
+    pub(super) fn replace_winner(&mut self, load: f64) {
+        let shard = self.winner();
+        let mut entry = pack(load, shard);
+        let mut node = (self.width + shard as usize) / 2;
+        while node > 0 {
+            let other = self.losers[node];
+            self.losers[node] = entry.max(other);
+            entry = entry.min(other);
+            node /= 2;
+        }
+        self.winner = entry;
     }
 }
 
@@ -63,6 +98,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn naive(loads: &[f64]) -> u32 {
+        (0..loads.len()).min_by(|&a, &b| loads[a].total_cmp(&loads[b])).expect("has shards") as u32
+    }
+
     proptest! {
         #[test]
         fn the_winner_is_the_naive_minimum(
@@ -70,13 +109,20 @@ mod tests {
             changes in proptest::collection::vec((any::<prop::sample::Index>(), 0u32..5), 0..60),
         ) {
             let mut loads: Vec<f64> = loads.into_iter().map(f64::from).collect();
-            let mut tree = Tournament::new(&loads);
+            let mut tree = WinnerTree::new(&loads);
+            prop_assert_eq!(tree.winner(), naive(&loads));
             for (at, load) in changes {
                 let at = at.index(loads.len());
                 loads[at] = f64::from(load);
                 tree.set(at as u32, loads[at]);
-                let naive = (0..loads.len()).min_by(|&a, &b| loads[a].total_cmp(&loads[b])).expect("has shards");
-                prop_assert_eq!(tree.winner() as usize, naive);
+                prop_assert_eq!(tree.winner(), naive(&loads));
+            }
+            let mut tree = LoserTree::new(&loads);
+            for add in 0..40 {
+                let winner = tree.winner();
+                prop_assert_eq!(winner, naive(&loads));
+                loads[winner as usize] += f64::from(add % 3);
+                tree.replace_winner(loads[winner as usize]);
             }
         }
     }
