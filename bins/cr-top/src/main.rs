@@ -1,3 +1,11 @@
+//! `cr-top`: watch a run live.
 #![forbid(unsafe_code)]
-//! placeholder
-fn main() {}
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = cr_top::cli::Cli::parse();
+    cli.common.apply();
+    cr_cli::run("cr-top", || cr_top::program::run(&cli))
+}

@@ -1,0 +1,23 @@
+//! `cr-top`: watches a run live, or reads what one has left.
+//!
+//! * [`state`], [`input`], [`keys`], [`view`] — pure: from events and keys to a picture;
+//! * [`palette`], [`ascii`], [`figures`] — how it looks;
+//! * [`source`], [`ingest`] — where events come from, on threads of their own;
+//! * [`ui`], [`term`], [`plain`] — the terminal, and the way without one;
+//! * [`cli`], [`program`] — flags, and what they ask for.
+#![forbid(unsafe_code)]
+
+pub mod ascii;
+pub mod cli;
+pub mod figures;
+pub mod ingest;
+pub mod input;
+pub mod keys;
+pub mod palette;
+pub mod plain;
+pub mod program;
+pub mod source;
+pub mod state;
+pub mod term;
+pub mod ui;
+pub mod view;

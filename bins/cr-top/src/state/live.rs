@@ -1,0 +1,220 @@
+//! One run as it is now: everything that a view draws, and nothing that grows with the length of the run.
+
+use cr_report::aggregate::ShardTotals;
+use cr_report::events::{Event, Fail, FailReason, Fault, Finish, Header, Plan};
+use cr_report::summary::Summary;
+use std::collections::VecDeque;
+
+use super::dist::Dist;
+use super::fleet::Fleet;
+use super::keys::TopKeys;
+use super::log::{Kind, Log};
+use super::series::Series;
+
+/// The most installed tables that are kept.
+pub const MAX_PLANS: usize = 200;
+
+/// Where a stream stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Phase {
+    /// Nothing has come.
+    #[default]
+    Waiting,
+    /// Events come.
+    Running,
+    /// The run said its summary.
+    Ended,
+    /// The stream ended without a summary.
+    CutShort,
+}
+
+/// Distributions over the measured part of the run.
+#[derive(Clone, Debug, Default)]
+pub struct Latencies {
+    /// Time to first token.
+    pub ttft: Dist,
+    /// Time per output token.
+    pub tpot: Dist,
+    /// Time in the queue.
+    pub queue: Dist,
+}
+
+/// A run as it is now.
+#[derive(Clone, Debug, Default)]
+pub struct Live {
+    /// What to call it: a path, or `<stdin>`.
+    pub name: String,
+    /// The stream's first line.
+    pub header: Option<Header>,
+    /// Where the stream stands.
+    pub phase: Phase,
+    /// The latest run time in seconds.
+    pub t_s: f64,
+    /// Wall time since the first event was read, in seconds.
+    pub wall_s: f64,
+    /// Valid lines read.
+    pub events: u64,
+    /// Requests finished, warm-up and planning included.
+    pub finished: u64,
+    /// Requests failed, those never released left out.
+    pub failed: u64,
+    /// Requests never released because their predecessor failed.
+    pub cancelled: u64,
+    /// Lines that are no event.
+    pub bad_lines: u64,
+    /// The shards.
+    pub fleet: Fleet,
+    /// What happened over time.
+    pub series: Series,
+    /// Distributions of the measured part.
+    pub latencies: Latencies,
+    /// The hottest keys.
+    pub keys: TopKeys,
+    /// Installed tables, newest last.
+    pub plans: VecDeque<Plan>,
+    /// Everything else that happened.
+    pub log: Log,
+    /// What the measured part comes down to so far; the run's own word once it has ended.
+    pub summary: Option<Summary>,
+    /// Why nothing has come yet, in words.
+    pub note: Option<String>,
+    /// Each shard's totals in the measured window.
+    pub totals: Vec<ShardTotals>,
+}
+
+impl Live {
+    /// A run of which nothing is known yet.
+    pub fn new(name: impl Into<String>) -> Live {
+        Live { name: name.into(), ..Live::default() }
+    }
+
+    /// Takes over one event. Events are expected to have passed the reader's checks.
+    pub fn observe(&mut self, event: &Event) {
+        self.events += 1;
+        if self.phase == Phase::Waiting {
+            self.phase = Phase::Running;
+        }
+        match event {
+            Event::Header(header) => self.start(header),
+            Event::Finish(finish) => self.finish(finish),
+            Event::Fail(fail) => self.fail(fail),
+            Event::Shards(shards) => {
+                self.pass(shards.t_s);
+                let change = self.fleet.snapshot(shards);
+                self.series.shards(shards, &change);
+            }
+            Event::Plan(plan) => self.plan(plan),
+            Event::Fault(fault) => self.fault(fault),
+            Event::Warning(warning) => {
+                self.pass(warning.t_s);
+                self.log.push(warning.t_s, Kind::Warning, format!("{}: {}", warning.name, warning.detail));
+            }
+            Event::Summary(summary) => {
+                self.phase = Phase::Ended;
+                let end = if summary.complete { "the run is over" } else { "the run was stopped" };
+                self.log.push(self.t_s, Kind::Note, end);
+                self.summary = Some(summary.as_ref().clone());
+            }
+        }
+    }
+
+    /// Requests known to have been offered: finished, failed, cancelled or in the fleet.
+    pub fn seen_requests(&self) -> u64 {
+        self.finished + self.failed + self.cancelled + self.fleet.in_flight()
+    }
+
+    /// Requests that came to an end.
+    pub fn done_requests(&self) -> u64 {
+        self.finished + self.failed + self.cancelled
+    }
+
+    /// The share of the expected requests that came to an end; `None` where their number is unknown.
+    pub fn progress(&self) -> Option<f64> {
+        let expected = self.header.as_ref()?.requests_expected.filter(|n| *n > 0)?;
+        Some((self.done_requests() as f64 / expected as f64).min(1.0))
+    }
+
+    /// Wall seconds left at the pace so far; `None` where that cannot be told.
+    pub fn eta_s(&self) -> Option<f64> {
+        let progress = self.progress().filter(|p| *p > 0.0 && *p < 1.0)?;
+        (self.phase == Phase::Running).then(|| self.wall_s * (1.0 - progress) / progress)
+    }
+
+    /// The stream is over. Without a summary before, the run was cut short.
+    pub fn end(&mut self) {
+        if self.phase == Phase::Running {
+            self.phase = Phase::CutShort;
+            self.log.push(self.t_s, Kind::Note, "the stream ended without a summary");
+        }
+    }
+
+    /// Counts a line that is no event; `what` names its place.
+    pub fn bad_line(&mut self, what: String) {
+        self.bad_lines += 1;
+        self.log.push(self.t_s, Kind::BadLine, what);
+    }
+
+    fn pass(&mut self, t_s: f64) {
+        self.t_s = self.t_s.max(t_s);
+    }
+
+    fn start(&mut self, header: &Header) {
+        self.fleet = Fleet::new(header.shards, header.kv_blocks);
+        self.header = Some(header.clone());
+    }
+
+    fn finish(&mut self, finish: &Finish) {
+        self.pass(finish.t_s);
+        self.finished += 1;
+        self.fleet.finish(finish);
+        self.series.finish(finish);
+        self.keys.finish(finish);
+        if finish.measured {
+            self.latencies.ttft.record(finish.ttft_s);
+            self.latencies.queue.record(finish.queue_s);
+            if let Some(tpot_s) = finish.tpot_s {
+                self.latencies.tpot.record(tpot_s);
+            }
+        }
+    }
+
+    fn fail(&mut self, fail: &Fail) {
+        self.pass(fail.t_s);
+        if fail.reason == FailReason::PredecessorFailed {
+            self.cancelled += 1;
+            return;
+        }
+        self.failed += 1;
+        self.series.at(fail.t_s).failed += 1;
+        let place = fail.shard.map_or(String::new(), |shard| format!(" on shard {shard}"));
+        let text = format!("{}{place}: {}", fail.reason.as_str().replace('_', " "), fail.detail);
+        self.log.push(fail.t_s, Kind::Fail, text);
+    }
+
+    fn plan(&mut self, plan: &Plan) {
+        self.pass(plan.t_s);
+        if self.plans.len() == MAX_PLANS {
+            self.plans.pop_front();
+        }
+        self.plans.push_back(plan.clone());
+        let text = format!(
+            "{} keys admitted, {} moved (churn {:.1} %), planned imbalance {:.2}",
+            plan.admitted_keys,
+            plan.moved_keys,
+            plan.churn * 100.0,
+            plan.imbalance
+        );
+        self.log.push(plan.t_s, Kind::Plan, text);
+    }
+
+    fn fault(&mut self, fault: &Fault) {
+        self.pass(fault.t_s);
+        match fault.kind.as_str() {
+            "down" => self.fleet.set_up(fault.shard, false),
+            "up" => self.fleet.set_up(fault.shard, true),
+            _ => {}
+        }
+        let text = format!("shard {} is {}, {} requests rerouted", fault.shard, fault.kind, fault.rerouted);
+        self.log.push(fault.t_s, Kind::Fault, text);
+    }
+}

@@ -1,0 +1,56 @@
+//! One run with what sums it up.
+
+use cr_report::aggregate::Aggregator;
+use cr_report::events::Event;
+
+use super::live::{Live, Phase};
+
+/// The most shards of a run that can be watched: what is kept for each of them over time has to stay small.
+pub const MAX_SHARDS: u32 = 4096;
+
+/// A run and its aggregator. Only [`Run::live`] is drawn, and copied when the picture is frozen.
+#[derive(Clone, Debug, Default)]
+pub struct Run {
+    /// What is drawn.
+    pub live: Live,
+    aggregator: Option<Aggregator>,
+}
+
+impl Run {
+    /// A run of which nothing is known yet.
+    pub fn new(name: impl Into<String>) -> Run {
+        Run { live: Live::new(name), aggregator: None }
+    }
+
+    /// Takes over one event that the reader has checked.
+    pub fn observe(&mut self, event: &Event) {
+        match event {
+            Event::Header(header) => self.aggregator = Some(Aggregator::new(header)),
+            event => {
+                if let Some(aggregator) = &mut self.aggregator {
+                    aggregator.observe(event);
+                }
+            }
+        }
+        self.live.observe(event);
+        if let Event::Summary(_) = event {
+            self.refresh();
+        }
+    }
+
+    /// The input is over.
+    pub fn end(&mut self) {
+        self.live.end();
+        self.refresh();
+    }
+
+    /// Works out the summary so far. Its cost grows with the number of tenants, so it is not done for every event. The run's own
+    /// word, once it has come, stands.
+    pub fn refresh(&mut self) {
+        let Some(aggregator) = &self.aggregator else { return };
+        self.live.totals = aggregator.shard_totals();
+        if self.live.phase != Phase::Ended {
+            self.live.summary = Some(aggregator.summary(false));
+        }
+    }
+}

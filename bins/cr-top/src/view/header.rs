@@ -1,0 +1,152 @@
+//! The two lines on top: what runs, and how far it is; and the line of tabs.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Modifier;
+use ratatui::text::{Line, Span};
+
+use super::bars::bar;
+use super::look::Look;
+use super::text::{Part, cut, fit, part};
+use crate::figures::{clock, count, rate, seconds};
+use crate::palette::Role;
+use crate::state::app::{App, View};
+use crate::state::live::{Live, Phase};
+use crate::state::log::Kind;
+
+/// Between the parts of the second line.
+const GAP: &str = "  ";
+/// The least and the most width of the progress bar.
+const MIN_BAR: usize = 6;
+const MAX_BAR: usize = 24;
+
+/// Draws the two lines.
+pub fn draw(area: Rect, buffer: &mut Buffer, app: &App, live: &Live, look: Look) {
+    if area.height < 2 {
+        return;
+    }
+    let (glyph, word, role) = Look::phase(live.phase, app.paused);
+    let state = Line::from(vec![look.span(role, glyph), Span::raw(" "), look.span(role, word)]);
+    let state_width = state.width() as u16;
+    let room = usize::from(area.width.saturating_sub(state_width + 3));
+    buffer.set_line(area.x + 1, area.y, &fit(what(live, look, room), "  ", room), room as u16);
+    buffer.set_line(area.right() - state_width - 1, area.y, &state, state_width);
+    let room = usize::from(area.width.saturating_sub(2));
+    buffer.set_line(area.x + 1, area.y + 1, &fit(how_far(live, look, room), GAP, room), room as u16);
+}
+
+/// What runs, on what.
+fn what<'a>(live: &'a Live, look: Look, room: usize) -> Vec<Part<'a>> {
+    let Some(header) = &live.header else {
+        return vec![part(
+            1,
+            [
+                look.span(Role::Accent, "cr-top"),
+                Span::raw("  "),
+                Span::raw(cut(&live.name, room.saturating_sub(8))),
+            ],
+        )];
+    };
+    let shards = if header.shards == 1 { "1 shard".into() } else { format!("{} shards", header.shards) };
+    let on = if header.engine == "sim" {
+        [look.span(Role::Plain, cut(&header.model, 24)), look.span(Role::Dim, " simulated")]
+    } else {
+        [
+            look.span(Role::Plain, cut(&header.model, 24)),
+            look.span(Role::Dim, format!(" on {}", cut(&header.device, 16))),
+        ]
+    };
+    let durations =
+        if header.clock == "virtual" { format!(", {} steps", header.durations) } else { String::new() };
+    let mut parts = vec![
+        part(9, [look.span(Role::Accent, cut(&header.policy, room.min(24)))]),
+        part(7, on),
+        part(8, [Span::raw(shards)]),
+        part(5, [look.span(Role::Dim, format!("seed {}", header.seed))]),
+        part(4, [look.span(Role::Dim, format!("{} clock{durations}", cut(&header.clock, 10)))]),
+        part(1, [look.span(Role::Dim, cut(&live.name, 40))]),
+    ];
+    if header.in_sample {
+        parts.insert(3, part(6, [look.span(Role::Warn, "⚠ in-sample table")]));
+    }
+    parts
+}
+
+/// How far it is, and how fast. What room is left over is the progress bar's.
+fn how_far<'a>(live: &Live, look: Look, room: usize) -> Vec<Part<'a>> {
+    let mut parts = pace(live, look);
+    if let Some(share) = live.progress() {
+        let used = parts.iter().map(|part| part.width() + GAP.len()).sum::<usize>();
+        let left = room.saturating_sub(used);
+        if left >= MIN_BAR {
+            parts.insert(
+                1,
+                part(1, bar(share, left.min(MAX_BAR), look.style(Role::Accent), look.style(Role::Dim))),
+            );
+        }
+    }
+    parts
+}
+
+/// The numbers of the second line.
+fn pace<'a>(live: &Live, look: Look) -> Vec<Part<'a>> {
+    let done = live.done_requests();
+    let expected = live.header.as_ref().and_then(|header| header.requests_expected);
+    let mut parts = vec![part(8, look.pair("t", seconds(live.t_s)))];
+    match expected {
+        Some(expected) => parts.push(part(7, [Span::raw(format!("{}/{}", count(done), count(expected)))])),
+        None => parts.push(part(7, look.pair("requests", count(done)))),
+    }
+    if let Some(left) = live.eta_s() {
+        parts.push(part(5, look.pair("ETA", clock(left))));
+    }
+    if let Some(summary) = &live.summary {
+        let requests = &summary.requests;
+        let short = requests.offered_qps > 0.0 && requests.achieved_qps < 0.95 * requests.offered_qps;
+        let achieved = look.span(if short { Role::Warn } else { Role::Plain }, rate(requests.achieved_qps));
+        let unit = look.span(Role::Dim, if short { " QPS ▼" } else { " QPS" });
+        parts.push(part(4, look.pair("offered", rate(requests.offered_qps))));
+        parts.push(part(6, [look.span(Role::Dim, "achieved"), Span::raw(" "), achieved, unit]));
+    }
+    if live.failed > 0 {
+        parts.push(part(9, [look.span(Role::Bad, format!("✖ {} failed", count(live.failed)))]));
+    }
+    parts.push(part(2, look.pair("wall", seconds(live.wall_s))));
+    parts
+}
+
+/// Draws the tabs, and to their right what needs a look.
+pub fn tabs(area: Rect, buffer: &mut Buffer, app: &App, live: &Live, look: Look) {
+    let mut spans = Vec::new();
+    for (at, view) in View::ALL.into_iter().enumerate() {
+        let text = format!(" {} {} ", at + 1, view.name());
+        let style = look.style(Role::Accent).add_modifier(Modifier::REVERSED);
+        spans.push(if view == app.view { Span::styled(text, style) } else { look.span(Role::Dim, text) });
+    }
+    let line = Line::from(spans);
+    buffer.set_line(area.x, area.y, &line, area.width);
+    let left = usize::from(area.width).saturating_sub(line.width() + 3);
+    if let Some((role, text)) = notice(live)
+        && left >= 12
+    {
+        let text = cut(&text, left);
+        let width = Span::raw(text.as_str()).width() as u16;
+        buffer.set_span(area.right() - width - 1, area.y, &look.span(role, text), width);
+    }
+}
+
+/// The one thing most worth a look.
+fn notice(live: &Live) -> Option<(Role, String)> {
+    if live.bad_lines > 0 {
+        let last = live.log.last(Kind::BadLine).map_or(String::new(), |entry| format!(": {}", entry.text));
+        let lines = if live.bad_lines == 1 { "line" } else { "lines" };
+        return Some((Role::Bad, format!("✖ {} bad {lines}{last}", count(live.bad_lines))));
+    }
+    if live.phase == Phase::CutShort {
+        return Some((Role::Bad, "✖ the stream ended without a summary".into()));
+    }
+    if live.summary.as_ref().is_some_and(|summary| summary.saturated) {
+        return Some((Role::Bad, "✖ saturated: latencies mean nothing".into()));
+    }
+    live.log.last(Kind::Warning).map(|entry| (Role::Warn, format!("⚠ {}", entry.text)))
+}

@@ -1,0 +1,51 @@
+//! What happened besides requests, newest first.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use super::look::Look;
+use super::text::cut;
+use crate::figures::count;
+use crate::palette::Role;
+use crate::state::app::{App, View};
+use crate::state::live::Live;
+use crate::state::log::{Entry, Kind};
+
+/// Draws the view.
+pub fn draw(area: Rect, buffer: &mut Buffer, app: &mut App, live: &Live, look: Look) {
+    if area.height < 2 {
+        return;
+    }
+    let passes = |entry: &&Entry| app.passes(&format!("{} {}", entry.kind.name(), entry.text));
+    let entries: Vec<&Entry> = live.log.entries().rev().filter(passes).collect();
+    let dropped = match live.log.dropped() {
+        0 => String::new(),
+        n => format!(", {} older dropped", count(n)),
+    };
+    let heading = format!("{} entries, newest first{dropped}", count(entries.len() as u64));
+    buffer.set_line(area.x + 1, area.y, &Line::from(look.span(Role::Dim, heading)), area.width - 2);
+    let rows = usize::from(area.height - 1);
+    let first = app.places[View::Log as usize].fit(entries.len(), rows);
+    for (row, entry) in entries.iter().skip(first).take(rows).enumerate() {
+        let line = self::line(entry, usize::from(area.width - 2), look);
+        buffer.set_line(area.x + 1, area.y + 1 + row as u16, &line, area.width - 2);
+    }
+}
+
+fn line<'a>(entry: &Entry, width: usize, look: Look) -> Line<'a> {
+    let (glyph, role) = match entry.kind {
+        Kind::Fault | Kind::Fail | Kind::BadLine => ("✖", Role::Bad),
+        Kind::Warning => ("⚠", Role::Warn),
+        Kind::Plan => ("◆", Role::Accent),
+        Kind::Note => ("·", Role::Dim),
+    };
+    let times = if entry.times > 1 { format!(" (×{})", count(entry.times)) } else { String::new() };
+    let text = cut(&format!("{}{times}", entry.text), width.saturating_sub(22));
+    Line::from(vec![
+        look.span(Role::Dim, format!("{:>9.2}  ", entry.t_s)),
+        look.span(role, format!("{glyph} {:<8}", entry.kind.name())),
+        Span::raw(" "),
+        Span::raw(text),
+    ])
+}

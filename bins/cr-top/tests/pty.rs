@@ -1,0 +1,191 @@
+//! The program on a real pseudo-terminal: keys arrive while events come through a pipe, and the terminal is given back.
+#![cfg(unix)]
+
+mod support;
+
+use portable_pty::{Child, CommandBuilder, PtyPair, PtySize, native_pty_system};
+use std::io::{Read, Write};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use support::Sample;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+struct Session {
+    pair: PtyPair,
+    child: Box<dyn Child + Send + Sync>,
+    screen: Arc<Mutex<vt100::Parser>>,
+    keys: Box<dyn Write + Send>,
+}
+
+impl Session {
+    /// Runs a shell command on a terminal of the given size; at its end says whether the terminal's modes are as before.
+    fn start(script: &str, (rows, cols): (u16, u16)) -> Session {
+        let script = format!(
+            "before=$(stty -g); {script}; code=$?; [ \"$(stty -g)\" = \"$before\" ] && echo same modes; exit $code"
+        );
+        let size = PtySize { rows, cols, pixel_width: 0, pixel_height: 0 };
+        let pair = native_pty_system().openpty(size).expect("a pty");
+        let mut command = CommandBuilder::new("/bin/sh");
+        command.args(["-c", &script]);
+        command.env("TERM", "xterm-256color");
+        command.env("LANG", "C.UTF-8");
+        for name in ["LC_ALL", "LC_CTYPE", "NO_COLOR", "COLUMNS", "LINES"] {
+            command.env_remove(name);
+        }
+        command.env("TOP", env!("CARGO_BIN_EXE_cr-top"));
+        let child = pair.slave.spawn_command(command).expect("spawned");
+        let shown = if rows == 0 { (24, 80) } else { (rows, cols) };
+        let screen = Arc::new(Mutex::new(vt100::Parser::new(shown.0, shown.1, 0)));
+        let mut output = pair.master.try_clone_reader().expect("a reader");
+        let parser = Arc::clone(&screen);
+        std::thread::spawn(move || {
+            let mut buffer = [0; 65536];
+            while let Ok(n) = output.read(&mut buffer) {
+                if n == 0 {
+                    break;
+                }
+                parser.lock().expect("no panic").process(&buffer[..n]);
+            }
+        });
+        let keys = pair.master.take_writer().expect("a writer");
+        Session { pair, child, screen, keys }
+    }
+
+    fn text(&self) -> String {
+        self.screen.lock().expect("no panic").screen().contents()
+    }
+
+    /// Waits until the screen shows what is wanted.
+    fn until(&self, what: &str, wanted: impl Fn(&vt100::Screen) -> bool) {
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
+            if wanted(self.screen.lock().expect("no panic").screen()) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("never saw {what}; the screen shows\n{}", self.text());
+    }
+
+    fn shows(&self, text: &str) {
+        self.until(text, |screen| screen.contents().contains(text));
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).expect("written");
+        self.keys.flush().expect("flushed");
+    }
+
+    /// Waits for the end of the script and checks that the terminal is as it was.
+    fn ends(mut self, code: u32) -> String {
+        let start = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().expect("waited") {
+                break status;
+            }
+            assert!(start.elapsed() < PATIENCE, "it does not end; the screen shows\n{}", self.text());
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        assert_eq!(status.exit_code(), code, "{}", self.text());
+        self.until("the normal screen", |screen| !screen.alternate_screen() && !screen.hide_cursor());
+        self.shows("same modes");
+        self.text()
+    }
+}
+
+/// A file that holds the sample, its summary left out.
+fn running(folder: &Path) -> String {
+    let path = folder.join("run.ndjson");
+    std::fs::write(&path, Sample { ends: false, ..Sample::default() }.ndjson()).expect("written");
+    path.display().to_string()
+}
+
+#[test]
+fn keys_work_while_stdin_is_a_pipe() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = running(folder.path());
+    // An empty line now and then, so that the writer notices that nobody reads any more.
+    let mut session =
+        Session::start(&format!("(cat {file}; while echo; do sleep 0.1; done) | $TOP"), (24, 80));
+    session.shows("● running");
+    session.shows("SHARD");
+    session.press("?");
+    session.shows("Show or hide this help");
+    session.press("?2");
+    session.shows("newest first");
+    session.press("1 ");
+    session.shows("paused");
+    session.press(" ");
+    session.shows("● running");
+    session.press("q");
+    let text = session.ends(0);
+    assert!(text.contains("partial figures"), "{text}");
+}
+
+#[test]
+fn quit_gives_the_terminal_back_and_prints_the_summary() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = running(folder.path());
+    let mut session = Session::start(&format!("$TOP {file}"), (24, 80));
+    session.shows("● running");
+    session.press("q");
+    let text = session.ends(0);
+    assert!(text.contains("partial figures"), "{text}");
+}
+
+#[test]
+fn interrupting_is_exit_130() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = running(folder.path());
+    let mut session = Session::start(&format!("$TOP {file}"), (24, 80));
+    session.shows("● running");
+    session.press("\u{3}");
+    session.ends(130);
+}
+
+#[test]
+fn signals_give_the_terminal_back() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = running(folder.path());
+    for signal in ["TERM", "HUP", "INT"] {
+        let pid = folder.path().join("pid");
+        let pid = pid.display();
+        let kill = format!("(sleep 1; kill -{signal} $(cat {pid})) &");
+        let session = Session::start(&format!("{kill} sh -c 'echo $$ > {pid}; exec $TOP {file}'"), (24, 80));
+        session.shows("● running");
+        session.ends(130);
+    }
+}
+
+#[test]
+fn a_terminal_without_a_size_is_taken_for_80_by_24() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = running(folder.path());
+    let mut session = Session::start(&format!("$TOP {file}"), (0, 0));
+    session.shows("● running");
+    session.shows("q quit");
+    session.press("q");
+    session.ends(0);
+}
+
+#[test]
+fn resizing_is_followed_and_a_tiny_terminal_says_so() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = running(folder.path());
+    let mut session = Session::start(&format!("$TOP {file}"), (24, 80));
+    session.shows("● running");
+    let tiny = PtySize { rows: 8, cols: 30, pixel_width: 0, pixel_height: 0 };
+    session.screen.lock().expect("no panic").screen_mut().set_size(8, 30);
+    session.pair.master.resize(tiny).expect("resized");
+    session.shows("need 40×10, have 30×8");
+    session.press("q");
+    session.ends(0);
+}
+
+#[test]
+fn what_holds_no_events_leaves_the_terminal_alone() {
+    let text = Session::start("echo '{\"a\":1}' | $TOP", (24, 80)).ends(2);
+    assert!(text.contains("<stdin>:1:"), "{text}");
+}
