@@ -1,0 +1,154 @@
+//! The program without a terminal: lines, summaries, sentences and exit codes.
+
+mod support;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+use support::Sample;
+
+fn top(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cr-top"));
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn piped(text: &[u8], args: &[&str]) -> Output {
+    let mut child = top(args).stdin(Stdio::piped()).spawn().expect("spawned");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    let text = text.to_vec();
+    let writer = std::thread::spawn(move || stdin.write_all(&text));
+    let output = child.wait_with_output().expect("ended");
+    let _ = writer.join();
+    output
+}
+
+fn check(output: &Output, code: i32, out: &[&str], err: &str) {
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(code), "{stdout}{stderr}");
+    for part in out {
+        assert!(stdout.contains(part), "{part:?} is not in\n{stdout}");
+    }
+    assert!(stderr.contains(err), "{err:?} is not in\n{stderr}");
+    assert!(stderr.lines().count() <= 1, "more than one sentence\n{stderr}");
+}
+
+fn file(folder: &Path, text: &str) -> PathBuf {
+    let path = folder.join("run.ndjson");
+    std::fs::write(&path, text).expect("written");
+    path
+}
+
+fn lines() -> Vec<String> {
+    Sample::default().ndjson().lines().map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn a_pipe_and_a_file_say_the_same() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = Sample::default().ndjson();
+    let path = file(folder.path(), &text);
+    let from_pipe = piped(text.as_bytes(), &[]);
+    let once = top(&[path.to_str().expect("a name"), "--once"]).output().expect("ran");
+    let plain = top(&[path.to_str().expect("a name"), "--plain"]).output().expect("ran");
+    check(&from_pipe, 0, &["cacheroute, seed 7", "served hit"], "");
+    assert_eq!(from_pipe.stdout, once.stdout);
+    assert_eq!(once.stdout, plain.stdout);
+}
+
+#[test]
+fn json_is_the_run_s_own_summary() {
+    let text = Sample::default().ndjson();
+    let output = piped(text.as_bytes(), &["--once", "--format", "json"]);
+    let printed: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let mut own: serde_json::Value =
+        serde_json::from_str(text.lines().last().expect("a summary")).expect("JSON");
+    own.as_object_mut().expect("an object").remove("event");
+    assert_eq!(printed, own);
+}
+
+#[test]
+fn the_summary_goes_where_it_is_asked_to() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("summary.json");
+    let args = ["--once", "--format", "json", "-o", out.to_str().expect("a name")];
+    let output = piped(Sample::default().ndjson().as_bytes(), &args);
+    check(&output, 0, &[], "");
+    assert!(output.stdout.is_empty());
+    assert!(
+        std::fs::read_to_string(out).expect("written").starts_with("{\"schema\":\"cacheroute.summary/1\"")
+    );
+}
+
+#[test]
+fn a_line_a_second_and_the_summary() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (all, path) = (lines(), folder.path().join("run.ndjson"));
+    // The file does not exist yet: it is waited for.
+    let child = top(&[path.to_str().expect("a name"), "--plain"]).spawn().expect("spawned");
+    std::thread::sleep(Duration::from_millis(1300));
+    let mut growing = std::fs::File::create(&path).expect("created");
+    growing.write_all(all[..all.len() / 2].concat().as_bytes()).expect("written");
+    std::thread::sleep(Duration::from_millis(2300));
+    growing.write_all(all[all.len() / 2..].concat().as_bytes()).expect("written");
+    let output = child.wait_with_output().expect("ended");
+    check(&output, 0, &["no such file yet", "cacheroute, seed 7"], "");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let ticks = text.lines().filter(|line| line.starts_with("t ") && line.contains("achieved")).count();
+    assert!((2..=4).contains(&ticks), "{text}");
+}
+
+#[test]
+fn a_bad_line_in_the_middle_is_counted_and_named() {
+    let mut all = lines();
+    all.insert(4, "{\"event\":\"finish\",\"t_s\":\n".into());
+    all.insert(9, "[2J not json\n".into());
+    let output = piped(all.concat().as_bytes(), &[]);
+    check(&output, 0, &["bad lines: 2", "<stdin>:10:", "cacheroute, seed 7"], "");
+}
+
+#[test]
+fn a_stream_that_is_cut_is_incomplete() {
+    let all = lines();
+    let cut = all[..all.len() - 40].concat();
+    check(&piped(cut.as_bytes(), &[]), 0, &["incomplete: the stream ended without a summary"], "");
+    // In the middle of a line, too.
+    let output = piped(&cut.as_bytes()[..cut.len() - 30], &[]);
+    check(&output, 0, &["incomplete:", "bad lines: 1"], "");
+    // The last line lacks its newline only: nothing is missing.
+    let whole = all.concat();
+    let output = piped(whole.trim_end().as_bytes(), &[]);
+    check(&output, 0, &["cacheroute, seed 7"], "");
+    assert!(!String::from_utf8_lossy(&output.stdout).contains("incomplete"));
+}
+
+#[test]
+fn what_is_no_stream_of_events_is_refused() {
+    check(&piped(b"", &[]), 2, &[], "<stdin>: no events, the input is empty");
+    check(&piped(b"\n\n", &[]), 2, &[], "<stdin>: no events");
+    check(&piped(b"hello\n", &[]), 2, &[], "<stdin>:1: ");
+    check(&piped(b"\x00\xff\xfe\n", &[]), 2, &[], "<stdin>:1: ");
+    check(&piped(lines()[1].as_bytes(), &[]), 2, &[], "<stdin>:1: ");
+    let other = lines()[0].replace("events/1", "events/9");
+    check(&piped(other.as_bytes(), &[]), 2, &[], "cacheroute.events/9");
+    let huge = lines()[0].replace("\"shards\":4", "\"shards\":90000");
+    check(&piped(huge.as_bytes(), &[]), 2, &[], "90000 shards; cr-top shows at most 4096");
+    let missing = top(&["/no/such/run.ndjson"]).output().expect("ran");
+    check(&missing, 2, &[], "cannot read /no/such/run.ndjson: no such file");
+    let missing = top(&["no-such-run.ndjson", "--once"]).output().expect("ran");
+    check(&missing, 2, &[], "cannot read no-such-run.ndjson: no such file");
+    check(&top(&["/"]).output().expect("ran"), 2, &[], "it is a folder");
+}
+
+#[test]
+fn head_cuts_it_short_quietly() {
+    let script = format!(
+        "(cat {sample}; sleep 3) | {top} --plain | head -n 1; echo ${{PIPESTATUS[1]}}",
+        sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/sample.ndjson").display(),
+        top = env!("CARGO_BIN_EXE_cr-top"),
+    );
+    let output = Command::new("bash").args(["-c", &script]).output().expect("ran");
+    assert!(String::from_utf8_lossy(&output.stdout).ends_with("\n0\n"), "{output:?}");
+    assert!(output.stderr.is_empty(), "{output:?}");
+}
