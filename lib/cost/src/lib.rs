@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod model;
+mod named;
 mod work;
 
 pub use model::{CostError, CostModel};

@@ -7,6 +7,14 @@ use serde::{Deserialize, Serialize};
 /// Why a cost model could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum CostError {
+    /// Neither a known name nor a file.
+    #[error("there is no cost model {name:?} and no such file; built in are {known}")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
     /// The text is no TOML of this schema; the message names the line.
     #[error("{file}: {what}")]
     Toml {

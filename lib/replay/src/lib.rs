@@ -1,1 +1,31 @@
-//! placeholder
+//! The fleet: a trace replayed over N shards under a routing policy.
+//!
+//! **Invariant.** Only this crate joins routing and engine, through `FleetView`: what a router could really observe.
+//!
+//! * [`fleet`] — the shards and what a router sees of them;
+//! * [`engines`] — what serves: a cost model or a real model;
+//! * [`run`] — one run on the virtual clock;
+//! * [`sink`] — where its events go;
+//! * [`learn`] — planning from the head of a trace.
+#![forbid(unsafe_code)]
+
+mod agenda;
+mod arrivals;
+pub mod engines;
+mod error;
+pub mod fleet;
+pub mod learn;
+mod narrator;
+mod router;
+pub mod run;
+pub mod sink;
+
+pub use engines::Engine;
+pub use error::ReplayError;
+pub use fleet::Fleet;
+pub use learn::PlanFrom;
+pub use run::{Outcome, RunSpec, Stop, run};
+pub use sink::EventSink;
+
+/// Program and version, as outputs name it.
+pub const GENERATOR: &str = concat!("cr-serve ", env!("CARGO_PKG_VERSION"));

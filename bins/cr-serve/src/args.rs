@@ -1,0 +1,179 @@
+//! What is typed.
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use cr_cli::CommonArgs;
+use cr_cli::extras::Extra;
+use cr_cli::quantity;
+
+/// Replay LLM-serving traffic over N logical shards with paged, prefix-caching KV pools, under a routing policy.
+#[derive(Parser, Debug)]
+#[command(version, about, max_term_width = 110)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    #[command(flatten)]
+    pub(crate) common: CommonArgs,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    /// Serve one trace under one policy
+    #[command(after_long_help = RUN_EXAMPLES)]
+    Run(Box<RunArgs>),
+    #[command(flatten)]
+    Extra(Extra),
+}
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  Serve a trace on the built-in 8M model, four shards, and watch it:
+      cr-serve run w.jsonl --shards 4 --policy sticky | cr-top
+
+  Under a planned table; shards and policy follow from it:
+      cr-serve run w.jsonl --table table.json -o events.ndjson
+
+  Learn the plan from the first quarter, measure on the rest:
+      cr-serve run w.jsonl --shards 4 --policy cacheroute --plan-from 25%
+
+  The same fleet simulated, thousands of times faster:
+      cr-serve run w.jsonl --shards 8 --engine sim --cost 70b-2xh100";
+
+/// What stdout gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Every event as one JSON object a line
+    Events,
+    /// The summary for people
+    Text,
+    /// The summary as JSON
+    Json,
+}
+
+#[derive(ClapArgs, Debug)]
+pub(crate) struct RunArgs {
+    /// The trace to serve (native JSONL), `-` for stdin
+    #[arg(value_name = "TRACE", default_value = "-")]
+    pub(crate) trace: String,
+    #[command(flatten)]
+    pub(crate) routing: RoutingArgs,
+    #[command(flatten)]
+    pub(crate) engine: EngineArgs,
+    #[command(flatten)]
+    pub(crate) pool: PoolArgs,
+    #[command(flatten)]
+    pub(crate) measure: MeasureArgs,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+#[derive(ClapArgs, Debug)]
+#[command(next_help_heading = "Routing")]
+pub(crate) struct RoutingArgs {
+    /// Number of shards [default: the table's, else 4]
+    #[arg(long, value_name = "N", value_parser = quantity::positive_u32)]
+    pub(crate) shards: Option<u32>,
+    /// Routing policy [default: cacheroute with a table, else flat]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) policy: Option<String>,
+    /// Routing table of cr-plan, or one table a line; `-` for stdin
+    #[arg(long, value_name = "FILE", conflicts_with = "plan_from")]
+    pub(crate) table: Option<String>,
+    /// Learn the table from this share of the requests, served as flat and not measured
+    #[arg(long, value_name = "SHARE", value_parser = quantity::share)]
+    pub(crate) plan_from: Option<f64>,
+    /// With --plan-from: requests per second one shard can serve of one key [default: its fair share of all]
+    #[arg(long, value_name = "QPS", requires = "plan_from", value_parser = quantity::positive)]
+    pub(crate) qcap: Option<f64>,
+    /// With --plan-from: warm prefixes a shard can keep [default: its KV tokens / the mean repeated prefix]
+    #[arg(long, value_name = "W", requires = "plan_from", value_parser = quantity::positive)]
+    pub(crate) warm_slots: Option<f64>,
+    /// Points a shard on consistent-hash rings
+    #[arg(long, value_name = "N", default_value = "100", value_parser = quantity::positive_u32)]
+    pub(crate) vnodes: u32,
+}
+
+/// What serves the requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EngineKind {
+    /// A real model with real prefill and decode
+    Model,
+    /// Steps timed by a cost model
+    Sim,
+}
+
+/// Where the durations of steps come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Durations {
+    /// The wall clock around each step
+    Measured,
+    /// The cost model, while the model still computes
+    Modelled,
+}
+
+#[derive(ClapArgs, Debug)]
+#[command(next_help_heading = "Engine")]
+pub(crate) struct EngineArgs {
+    /// What serves the requests
+    #[arg(long, value_enum, default_value = "model")]
+    pub(crate) engine: EngineKind,
+    /// Model with random weights: a built-in name or a TOML file
+    #[arg(long, value_name = "NAME|FILE", default_value = "llama-8m")]
+    pub(crate) model: String,
+    /// Cost model of a step: a built-in name or a TOML file
+    #[arg(long, value_name = "NAME|FILE", default_value = "70b-2xh100")]
+    pub(crate) cost: String,
+    /// Where the durations of steps come from [default: measured; modelled under sim]
+    #[arg(long, value_enum)]
+    pub(crate) durations: Option<Durations>,
+}
+
+#[derive(ClapArgs, Debug)]
+#[command(next_help_heading = "Shards")]
+pub(crate) struct PoolArgs {
+    /// Tokens a KV block
+    #[arg(long, value_name = "N", default_value = "16", value_parser = quantity::positive_u32)]
+    pub(crate) block_tokens: u32,
+    /// KV blocks a shard [default: 4096]
+    #[arg(long, value_name = "N", value_parser = quantity::positive_u32)]
+    pub(crate) kv_blocks: Option<u32>,
+    /// KV tokens a shard, rounded down to blocks
+    #[arg(long, value_name = "N", conflicts_with = "kv_blocks", value_parser = quantity::positive_u32)]
+    pub(crate) kv_tokens: Option<u32>,
+    /// Most tokens fed in one step
+    #[arg(long, value_name = "N", default_value = "512", value_parser = quantity::positive_u32)]
+    pub(crate) token_budget: u32,
+    /// Most requests in a batch; never more than the token budget
+    #[arg(long, value_name = "N", default_value = "256", value_parser = quantity::positive_u32)]
+    pub(crate) max_running: u32,
+}
+
+#[derive(ClapArgs, Debug)]
+#[command(next_help_heading = "Measuring")]
+pub(crate) struct MeasureArgs {
+    /// Seed of the policy's choices and the random weights
+    #[arg(long, value_name = "N", default_value_t = 42)]
+    pub(crate) seed: u64,
+    /// Do not measure requests that finish before this run time
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = quantity::seconds)]
+    pub(crate) warmup: f64,
+    /// Give up requests not finished this long after their arrival
+    #[arg(long, value_name = "TIME", value_parser = quantity::seconds)]
+    pub(crate) timeout: Option<f64>,
+    /// Exit with 3 where the 99th percentile of TTFT is above this, or the run is saturated
+    #[arg(long, value_name = "TIME", value_parser = quantity::seconds)]
+    pub slo_ttft_p99: Option<f64>,
+}
+
+#[derive(ClapArgs, Debug)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct OutputArgs {
+    /// Write the events to this file
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<String>,
+    /// What stdout gets [default: text on a terminal or with --output, else events]
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<Format>,
+    /// Write a report with plots into this folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) report: Option<std::path::PathBuf>,
+}

@@ -1,0 +1,61 @@
+//! From flags to an engine and the limits of its shards.
+
+use crate::args::{Durations, EngineArgs, EngineKind, MeasureArgs, PoolArgs};
+use cr_cli::{InputContext, bad_input};
+use cr_cost::CostModel;
+use cr_engine::ShardConfig;
+use cr_engine::model::{ModelConfig, StepTimes};
+use cr_replay::Engine;
+use cr_trace::Time;
+use std::sync::Arc;
+
+const DEFAULT_KV_BLOCKS: u32 = 4096;
+
+/// The engine that was asked for.
+pub(crate) fn engine(args: &EngineArgs, seed: u64) -> anyhow::Result<Engine> {
+    let cost = || CostModel::by_name_or_path(&args.cost).bad_input();
+    match (args.engine, args.durations) {
+        (EngineKind::Sim, Some(Durations::Measured)) => Err(bad_input(
+            "--engine sim computes nothing that could be measured; leave out --durations measured",
+        )),
+        (EngineKind::Sim, _) => Ok(Engine::Sim(Arc::new(cost()?))),
+        (EngineKind::Model, durations) => {
+            let config = ModelConfig::by_name_or_path(&args.model).bad_input()?;
+            let times = match durations {
+                Some(Durations::Modelled) => StepTimes::Modelled(cost()?),
+                _ => StepTimes::Measured,
+            };
+            Ok(Engine::random_model(&config, seed, times)?)
+        }
+    }
+}
+
+/// The limits of every shard.
+pub(crate) fn shard_config(pool: &PoolArgs, measure: &MeasureArgs) -> anyhow::Result<ShardConfig> {
+    let kv_blocks = match (pool.kv_blocks, pool.kv_tokens) {
+        (Some(blocks), _) => blocks,
+        (None, Some(tokens)) if tokens < pool.block_tokens => {
+            return Err(bad_input(format!(
+                "--kv-tokens {tokens} is less than one block of {} tokens",
+                pool.block_tokens
+            )));
+        }
+        (None, Some(tokens)) => tokens / pool.block_tokens,
+        (None, None) => DEFAULT_KV_BLOCKS,
+    };
+    // Positions are counted in 32 bits.
+    if u64::from(kv_blocks) * u64::from(pool.block_tokens) > u64::from(u32::MAX) / 2 {
+        return Err(bad_input(format!(
+            "{kv_blocks} blocks of {} tokens are more than the 2 billion tokens a shard may have",
+            pool.block_tokens
+        )));
+    }
+    Ok(ShardConfig {
+        block_tokens: pool.block_tokens,
+        kv_blocks,
+        token_budget: pool.token_budget,
+        max_running: pool.max_running,
+        context_tokens: None,
+        timeout: measure.timeout.map(Time::from_s),
+    })
+}

@@ -1,0 +1,47 @@
+//! Reports of runs, on disk.
+
+use anyhow::Context;
+use cr_cli::bad_input;
+use cr_replay::Outcome;
+use cr_report::provenance::Provenance;
+use cr_report::record::SuiteReport;
+use cr_report::run::RunReport;
+use cr_report::write::{write_provenance, write_report};
+use std::path::Path;
+use std::time::SystemTime;
+
+/// Makes the folder, so that one that cannot be written is told before any work.
+pub(crate) fn prepare(dir: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(dir)
+        .map_err(|e| bad_input(format!("cannot make the folder {}: {e}", dir.display())))
+}
+
+/// The report of a single run.
+pub(crate) fn one_run(dir: &Path, outcome: &Outcome, started: SystemTime) -> anyhow::Result<()> {
+    let run = RunReport::of(&outcome.aggregator, outcome.stopped.is_none());
+    let device = run.header.device.clone();
+    let suite = SuiteReport {
+        suite: "run".into(),
+        title: format!("One run under {}", run.header.policy),
+        slo: run.header.slo,
+        runs: vec![run],
+        ..SuiteReport::default()
+    };
+    write(dir, &suite, &device, started)
+}
+
+/// Writes a suite's report and where it was made.
+pub(crate) fn write(
+    dir: &Path,
+    suite: &SuiteReport,
+    device: &str,
+    started: SystemTime,
+) -> anyhow::Result<()> {
+    let mut provenance = Provenance::collect(cr_replay::GENERATOR, std::env::args(), device, started);
+    let wall_s = started.elapsed().unwrap_or_default().as_secs_f64();
+    provenance.wall_s.insert("total".into(), wall_s);
+    let context = || format!("cannot write the report into {}", dir.display());
+    write_report(dir, suite).with_context(context)?;
+    write_provenance(dir, &provenance).with_context(context)?;
+    Ok(())
+}

@@ -1,0 +1,140 @@
+//! `cr-serve run`: one trace under one policy.
+
+use crate::args::{Format, OutputArgs, RunArgs};
+use crate::tables::{self, Routing};
+use crate::watch::Watch;
+use crate::{engine, report};
+use cr_cli::signals::Interrupt;
+use cr_cli::{CommonArgs, Exit, Input, InputContext, Output, Progress};
+use cr_engine::ShardConfig;
+use cr_replay::sink::{JsonLines, MayLeave, Tee};
+use cr_replay::{Engine, Outcome, ReplayError, RunSpec, Stop};
+use cr_report::events::{Header, SCHEMA, Slo};
+use cr_report::text;
+use cr_trace::TraceReader;
+use std::io::{IsTerminal, Write};
+use std::time::SystemTime;
+
+/// Serves the trace and prints what was asked for.
+pub(crate) fn run(args: &RunArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
+    let started = SystemTime::now();
+    let routing = tables::routing(&args.routing)?;
+    let shard = engine::shard_config(&args.pool, &args.measure)?;
+    let input = Input::open(&args.trace)?;
+    let trace = TraceReader::new(input.reader, &input.name).bad_input()?;
+    let plan_from = tables::plan_from(&args.routing, trace.header(), &args.trace)?;
+    let requests = trace.header().and_then(|header| header.requests);
+    let format = format(&args.output);
+    // Outputs are created before any work, so that a path that cannot be written is told at once.
+    let progress = Progress::new(common, &routing.policy, "requests", requests);
+    let mut sinks = sinks(&args.output, format)?;
+    sinks.0.push(Box::new(Watch::new(progress.clone())));
+    if let Some(dir) = &args.output.report {
+        report::prepare(dir)?;
+    }
+
+    let engine = engine::engine(&args.engine, args.measure.seed)?;
+    let spec = RunSpec {
+        header: Header {
+            requests_expected: requests,
+            plan_requests: plan_from.map_or(0, |plan| plan.requests),
+            ..header(args, &routing, &engine, &shard)
+        },
+        vnodes: args.routing.vnodes,
+        tables: routing.tables.clone(),
+        plan_from,
+    };
+    let fleet = engine.fleet(routing.shards, shard)?;
+    let interrupt = Interrupt::install()?;
+    let outcome = cr_replay::run(&spec, fleet, trace, &mut sinks, &interrupt.flag());
+    progress.finish();
+    let outcome = outcome.map_err(classify)?;
+    if let Some(dir) = &args.output.report {
+        report::one_run(dir, &outcome, started)?;
+    }
+    print(format, &outcome)?;
+    verdict(args, outcome)
+}
+
+/// Errors that the user can mend are the user's.
+fn classify(error: ReplayError) -> anyhow::Error {
+    match error {
+        ReplayError::Engine(_) | ReplayError::Sink(_) => error.into(),
+        other => cr_cli::bad_input(other.to_string()),
+    }
+}
+
+fn header(args: &RunArgs, routing: &Routing, engine: &Engine, shard: &ShardConfig) -> Header {
+    Header {
+        schema: SCHEMA.into(),
+        generator: cr_replay::GENERATOR.into(),
+        policy: routing.policy.clone(),
+        seed: args.measure.seed,
+        engine: engine.kind().into(),
+        model: engine.name().into(),
+        device: engine.device().into(),
+        shards: routing.shards,
+        block_tokens: shard.block_tokens,
+        kv_blocks: shard.kv_blocks,
+        clock: "virtual".into(),
+        durations: engine.durations().into(),
+        warmup_s: args.measure.warmup,
+        slo: Slo { ttft_p99_s: args.measure.slo_ttft_p99 },
+        in_sample: routing.tables.iter().any(|table| table.meta().in_sample),
+        ..Header::default()
+    }
+}
+
+fn format(output: &OutputArgs) -> Format {
+    output.format.unwrap_or_else(|| {
+        let for_people =
+            std::io::stdout().is_terminal() || output.output.is_some() || output.report.is_some();
+        if for_people { Format::Text } else { Format::Events }
+    })
+}
+
+/// The file of `-o` and, where it is asked for, stdout; a reader of stdout may leave without ending a run whose events or
+/// report are kept.
+fn sinks(output: &OutputArgs, format: Format) -> anyhow::Result<Tee> {
+    let mut sinks = Tee::default();
+    let file = output.output.as_deref().filter(|path| *path != "-");
+    if let Some(path) = file {
+        sinks.0.push(Box::new(JsonLines::new(Output::create(Some(path))?)));
+    }
+    if format == Format::Events || output.output.as_deref() == Some("-") {
+        let stdout = JsonLines::new(Output::create(None)?);
+        match file.is_some() || output.report.is_some() {
+            true => sinks.0.push(Box::new(MayLeave::new(stdout))),
+            false => sinks.0.push(Box::new(stdout)),
+        }
+    }
+    Ok(sinks)
+}
+
+fn print(format: Format, outcome: &Outcome) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    match format {
+        Format::Events => {}
+        Format::Text => out.write_all(text::summary(&outcome.summary).as_bytes())?,
+        Format::Json => {
+            serde_json::to_writer(&mut out, &outcome.summary)?;
+            out.write_all(b"\n")?;
+        }
+    }
+    Ok(out.flush()?)
+}
+
+/// How the process ends.
+fn verdict(args: &RunArgs, outcome: Outcome) -> anyhow::Result<Exit> {
+    match outcome.stopped {
+        Some(Stop::Interrupted) => return Ok(Exit::Interrupted),
+        Some(Stop::Trace(error)) => return Err(error).bad_input(),
+        Some(Stop::Engine(error)) => return Err(error.into()),
+        None => {}
+    }
+    let summary = outcome.summary;
+    match args.measure.slo_ttft_p99 {
+        Some(slo) if summary.saturated || summary.ttft_s.p99 > slo => Ok(Exit::No),
+        _ => Ok(Exit::Done),
+    }
+}

@@ -1,0 +1,98 @@
+//! Which table, or which part of the trace to learn one from.
+
+use crate::args::RoutingArgs;
+use cr_cli::{Input, InputContext, bad_input};
+use cr_replay::PlanFrom;
+use cr_routing::RoutingTable;
+use cr_routing::table::read_tables;
+use cr_trace::{TraceHeader, TraceReader};
+use std::sync::Arc;
+
+const DEFAULT_SHARDS: u32 = 4;
+
+/// Policy, fleet size and tables, as flags and tables agree on them.
+#[derive(Debug)]
+pub(crate) struct Routing {
+    pub(crate) policy: String,
+    pub(crate) shards: u32,
+    pub(crate) tables: Vec<Arc<RoutingTable>>,
+}
+
+/// Reads the table, if any, and settles policy and fleet size.
+pub(crate) fn routing(args: &RoutingArgs) -> anyhow::Result<Routing> {
+    let Some(path) = &args.table else {
+        let policy = match (&args.policy, args.plan_from) {
+            (Some(policy), _) => policy.clone(),
+            (None, Some(_)) => "cacheroute".into(),
+            (None, None) => "flat".into(),
+        };
+        if policy == "cacheroute" && args.plan_from.is_none() {
+            return Err(bad_input("--policy cacheroute needs a plan: give --table FILE, or --plan-from 25%"));
+        }
+        return Ok(Routing { policy, shards: args.shards.unwrap_or(DEFAULT_SHARDS), tables: Vec::new() });
+    };
+    if let Some(policy) = args.policy.as_deref().filter(|policy| *policy != "cacheroute") {
+        return Err(bad_input(format!(
+            "--table is for the policy cacheroute, not {policy}; leave out one of the two"
+        )));
+    }
+    let input = Input::open(path)?;
+    let tables = read_tables(input.reader, &input.name).bad_input()?;
+    let Some(shards) = tables.first().map(RoutingTable::shards) else {
+        return Err(bad_input(format!("{path}: there is no table in it")));
+    };
+    if let Some(asked) = args.shards.filter(|asked| *asked != shards) {
+        return Err(bad_input(format!(
+            "{path} is planned for {shards} shards, --shards says {asked}; plan anew, or leave out --shards"
+        )));
+    }
+    if let Some(other) = tables.iter().find(|table| table.shards() != shards) {
+        return Err(bad_input(format!(
+            "{path}: its tables are for fleets of {shards} and of {} shards; they must agree",
+            other.shards()
+        )));
+    }
+    Ok(Routing { policy: "cacheroute".into(), shards, tables: tables.into_iter().map(Arc::new).collect() })
+}
+
+/// The part of the trace to learn from, which needs the number of its requests.
+pub(crate) fn plan_from(
+    args: &RoutingArgs,
+    header: Option<&TraceHeader>,
+    trace: &str,
+) -> anyhow::Result<Option<PlanFrom>> {
+    let Some(share) = args.plan_from else { return Ok(None) };
+    let requests = match header.and_then(|header| header.requests) {
+        Some(requests) => requests,
+        None => count_requests(trace)?,
+    };
+    let head = (requests as f64 * share).floor() as u64;
+    if head == 0 || head >= requests {
+        return Err(bad_input(format!(
+            "--plan-from takes {head} of the trace's {requests} requests; it must leave some for planning and some to measure"
+        )));
+    }
+    Ok(Some(PlanFrom { requests: head, qcap: args.qcap, warm_slots: args.warm_slots }))
+}
+
+/// Counts the requests of a file whose header does not tell; a stream cannot be read twice.
+fn count_requests(trace: &str) -> anyhow::Result<u64> {
+    let unknown = || {
+        bad_input(
+            "--plan-from needs the number of requests: give the trace as a file, or one whose header has \"requests\"",
+        )
+    };
+    if trace == "-" {
+        return Err(unknown());
+    }
+    let input = Input::open(trace)?;
+    if input.bytes.is_none() {
+        return Err(unknown());
+    }
+    let mut requests = 0;
+    for request in TraceReader::new(input.reader, &input.name).bad_input()? {
+        request.bad_input()?;
+        requests += 1;
+    }
+    Ok(requests)
+}

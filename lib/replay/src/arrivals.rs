@@ -1,0 +1,160 @@
+//! Which request arrives next: the trace's own order, and the closed loop.
+//!
+//! A request with `after` is released at max(t_s, finish of its predecessor + think_s); if its predecessor fails it
+//! never arrives. Memory holds the requests in flight or waiting for one, and the ends of the last million requests: a
+//! predecessor that ended before those counts as finished long ago.
+
+use cr_trace::{Request, RequestId, Time, TraceError};
+use rustc_hash::FxHashMap;
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, VecDeque};
+use std::sync::Arc;
+
+/// How many ended requests are remembered.
+const REMEMBERED: usize = 1 << 20;
+
+/// A request that arrives.
+#[derive(Clone, Debug)]
+pub(crate) struct Arrival {
+    pub(crate) request: Arc<Request>,
+    /// The intended arrival, or the release in a closed loop.
+    pub(crate) at: Time,
+    /// Its place in the trace, from 0.
+    pub(crate) ordinal: u64,
+}
+
+impl PartialEq for Arrival {
+    fn eq(&self, other: &Arrival) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Arrival {}
+
+impl PartialOrd for Arrival {
+    fn partial_cmp(&self, other: &Arrival) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Earliest is greatest, for the heap; equal times in the order of the trace.
+impl Ord for Arrival {
+    fn cmp(&self, other: &Arrival) -> Ordering {
+        (other.at, other.ordinal).cmp(&(self.at, self.ordinal))
+    }
+}
+
+/// How a request ended, for those that wait for it.
+#[derive(Clone, Copy, Debug)]
+struct End {
+    at: Time,
+    finished: bool,
+}
+
+/// Merges the trace with the releases of the closed loop.
+pub(crate) struct Arrivals<I> {
+    trace: I,
+    read: u64,
+    head: Option<Arrival>,
+    released: BinaryHeap<Arrival>,
+    /// Requests that arrived, or wait, and have not ended, and their places in the trace.
+    live: FxHashMap<RequestId, u64>,
+    waiting: FxHashMap<RequestId, Vec<Arrival>>,
+    ends: FxHashMap<RequestId, End>,
+    ended: VecDeque<RequestId>,
+    /// Requests that will never arrive because their predecessor failed, and when that was known.
+    cancelled: Vec<(Arrival, Time)>,
+}
+
+impl<I: Iterator<Item = Result<Request, TraceError>>> Arrivals<I> {
+    pub(crate) fn new(trace: I) -> Arrivals<I> {
+        Arrivals {
+            trace,
+            read: 0,
+            head: None,
+            released: BinaryHeap::new(),
+            live: FxHashMap::default(),
+            waiting: FxHashMap::default(),
+            ends: FxHashMap::default(),
+            ended: VecDeque::new(),
+            cancelled: Vec::new(),
+        }
+    }
+
+    /// When the next request arrives, reading the trace as far as needed; `None` when none is known of now.
+    pub(crate) fn next_at(&mut self) -> Result<Option<Time>, TraceError> {
+        if self.head.is_none()
+            && let Some(request) = self.trace.next().transpose()?
+        {
+            let at = request.arrival();
+            self.head = Some(Arrival { request: Arc::new(request), at, ordinal: self.read });
+            self.read += 1;
+        }
+        Ok(self.head.iter().chain(self.released.peek()).map(|arrival| arrival.at).min())
+    }
+
+    /// Takes the next request. `None` where the one whose turn it was has to wait for its predecessor, or is cancelled.
+    pub(crate) fn take(&mut self) -> Option<Arrival> {
+        if self.released.peek() > self.head.as_ref() || self.head.is_none() {
+            return self.released.pop();
+        }
+        let arrival = self.head.take()?;
+        self.live.insert(arrival.request.id, arrival.ordinal);
+        let Some(predecessor) = arrival.request.after else { return Some(arrival) };
+        match self.ends.get(&predecessor).copied() {
+            Some(end) => {
+                self.follow(arrival, end);
+                None
+            }
+            None if self.live.contains_key(&predecessor) => {
+                self.waiting.entry(predecessor).or_default().push(arrival);
+                None
+            }
+            None => Some(arrival),
+        }
+    }
+
+    /// Releases or cancels a request whose predecessor has ended.
+    fn follow(&mut self, mut arrival: Arrival, end: End) {
+        if end.finished {
+            let think = Time::from_s(arrival.request.think_s.unwrap_or(0.0));
+            arrival.at = arrival.at.max(end.at + think);
+            self.released.push(arrival);
+        } else {
+            self.cancelled.push((arrival, end.at));
+        }
+    }
+
+    /// The place in the trace of a request that has not ended.
+    pub(crate) fn ordinal(&self, id: RequestId) -> u64 {
+        self.live.get(&id).copied().unwrap_or(0)
+    }
+
+    /// A request has ended at `at`: those that wait for it are released or cancelled.
+    pub(crate) fn ended(&mut self, id: RequestId, at: Time, finished: bool) {
+        self.live.remove(&id);
+        if self.ended.len() == REMEMBERED
+            && let Some(oldest) = self.ended.pop_front()
+        {
+            self.ends.remove(&oldest);
+        }
+        self.ends.insert(id, End { at, finished });
+        self.ended.push_back(id);
+        for arrival in self.waiting.remove(&id).unwrap_or_default() {
+            self.follow(arrival, End { at, finished });
+        }
+    }
+
+    /// A request that is cancelled, one at a time; reporting it as ended may cancel more.
+    pub(crate) fn next_cancelled(&mut self) -> Option<(Arrival, Time)> {
+        self.cancelled.pop()
+    }
+
+    /// Every request that still waits for another or for its release, in the order of the trace.
+    pub(crate) fn drain_waiting(&mut self) -> Vec<Arrival> {
+        let mut left: Vec<Arrival> =
+            self.waiting.drain().flat_map(|(_, arrivals)| arrivals).chain(self.released.drain()).collect();
+        left.sort_by_key(|arrival| arrival.ordinal);
+        left
+    }
+}

@@ -1,0 +1,28 @@
+//! Why a run could not be set up or could not go on.
+
+use cr_engine::EngineError;
+use cr_routing::policy::PolicyError;
+use cr_trace::TraceError;
+
+/// Why a run could not be set up or could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// Options that do not go together; the message says what to change.
+    #[error("{0}")]
+    Config(String),
+    /// The policy does not exist or does not fit the fleet.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    /// The trace cannot be read.
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+    /// The model cannot be set up, or failed in a step.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The events cannot be written.
+    #[error("cannot write the events: {0}")]
+    Sink(#[from] std::io::Error),
+    /// The plan learned from the head of the trace cannot be made.
+    #[error("cannot plan from the head of the trace: {0}")]
+    Plan(String),
+}

@@ -1,0 +1,179 @@
+//! Tells what happens: events out, and the summary that follows from them.
+
+use crate::ReplayError;
+use crate::arrivals::Arrival;
+use crate::fleet::Fleet;
+use crate::sink::EventSink;
+use cr_engine::Departed;
+use cr_report::aggregate::Aggregator;
+use cr_report::events::{Event, Fail, FailReason, Finish, Header, SHARDS_EVERY_S, Warning};
+use cr_report::summary::Summary;
+use cr_trace::{Scope, ShardId, Time};
+use std::collections::BTreeMap;
+
+/// Why and where a request ended without an answer.
+pub(crate) struct Failure {
+    pub(crate) shard: Option<ShardId>,
+    pub(crate) reason: FailReason,
+    pub(crate) detail: String,
+}
+
+/// Writes the events of one run and follows them.
+pub(crate) struct Narrator<'a> {
+    sink: &'a mut dyn EventSink,
+    aggregator: Aggregator,
+    warmup: Time,
+    /// Requests of the trace before this place only feed the plan.
+    plan_requests: u64,
+    next_snapshot: Time,
+    /// When the measured window starts, once that is known; taken when it was told.
+    window_start: Option<Time>,
+    finished: u64,
+    finished_admitted: u64,
+}
+
+impl<'a> Narrator<'a> {
+    pub(crate) fn new(header: Header, sink: &'a mut dyn EventSink) -> Result<Narrator<'a>, ReplayError> {
+        let aggregator = Aggregator::new(&header);
+        let warmup = Time::from_s(header.warmup_s);
+        let plan_requests = header.plan_requests;
+        sink.event(&Event::Header(header))?;
+        Ok(Narrator {
+            sink,
+            aggregator,
+            warmup,
+            plan_requests,
+            next_snapshot: Time::from_s(SHARDS_EVERY_S),
+            window_start: (plan_requests == 0 && warmup > Time::ZERO).then_some(warmup),
+            finished: 0,
+            finished_admitted: 0,
+        })
+    }
+
+    pub(crate) fn event(&mut self, event: &Event) -> Result<(), ReplayError> {
+        self.aggregator.observe(event);
+        Ok(self.sink.event(event)?)
+    }
+
+    /// Tells every snapshot that is due before `time`, when the next thing happens.
+    pub(crate) fn snapshots_before(&mut self, time: Time, fleet: &Fleet) -> Result<(), ReplayError> {
+        loop {
+            let due = self.next_snapshot;
+            match self.window_start {
+                // Before the snapshot of the same instant, so that nothing of the window is missed.
+                Some(start) if start < time && start <= due => {
+                    self.window_start = None;
+                    self.event(&Event::Shards(fleet.snapshot(start, true)))?;
+                }
+                _ if due < time => {
+                    self.event(&Event::Shards(fleet.snapshot(due, false)))?;
+                    self.next_snapshot = due + Time::from_s(SHARDS_EVERY_S);
+                }
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// The plan has been learned: the window starts now, or at the end of the warm-up where that is later.
+    pub(crate) fn plan_learned(&mut self, now: Time, fleet: &Fleet) -> Result<(), ReplayError> {
+        if now < self.warmup {
+            self.window_start = Some(self.warmup);
+            return Ok(());
+        }
+        self.event(&Event::Shards(fleet.snapshot(now, true)))
+    }
+
+    fn measures(&self, ordinal: u64, now: Time) -> bool {
+        ordinal >= self.plan_requests && now >= self.warmup
+    }
+
+    /// A request has all its tokens.
+    pub(crate) fn finish(
+        &mut self,
+        departed: &Departed,
+        shard: ShardId,
+        ordinal: u64,
+    ) -> Result<(), ReplayError> {
+        let request = &departed.request;
+        let arrival = departed.arrival;
+        let (end, first) = (departed.left_at, departed.first_token_at.unwrap_or(departed.left_at));
+        let scheduled = departed.scheduled_at.unwrap_or(first);
+        let cached = u64::from(departed.cached_tokens);
+        let by_scope = request.tokens_by_scope(cached);
+        let cached_by_scope: BTreeMap<String, u64> = Scope::ALL
+            .into_iter()
+            .zip(by_scope)
+            .filter(|(_, tokens)| *tokens > 0)
+            .map(|(scope, tokens)| (scope.letter().to_string(), tokens))
+            .collect();
+        self.finished += 1;
+        self.finished_admitted += u64::from(departed.admitted);
+        self.event(&Event::Finish(Finish {
+            t_s: end.as_s(),
+            id: request.id,
+            key: request.key.clone(),
+            tenant: request.tenant().clone(),
+            shard,
+            admitted: departed.admitted,
+            arrival_s: arrival.as_s(),
+            queue_s: scheduled.since(arrival).as_s(),
+            ttft_s: first.since(arrival).as_s(),
+            tpot_s: (departed.output_tokens > 1)
+                .then(|| end.since(first).as_s() / f64::from(departed.output_tokens - 1)),
+            e2e_s: end.since(arrival).as_s(),
+            prompt_tokens: request.prompt_tokens(),
+            cached_tokens: cached,
+            cached_by_scope,
+            output_tokens: u64::from(departed.output_tokens),
+            retries: 0,
+            preemptions: departed.preemptions,
+            measured: self.measures(ordinal, end),
+        }))
+    }
+
+    /// A request ends at `now` without an answer. `arrived`: whether it ever did.
+    pub(crate) fn fail(
+        &mut self,
+        arrival: &Arrival,
+        arrived: bool,
+        now: Time,
+        failure: Failure,
+    ) -> Result<(), ReplayError> {
+        let request = &arrival.request;
+        self.event(&Event::Fail(Fail {
+            t_s: now.as_s(),
+            id: request.id,
+            key: request.key.clone(),
+            shard: failure.shard,
+            reason: failure.reason,
+            detail: failure.detail,
+            arrival_s: arrived.then(|| arrival.at.as_s()),
+            retries: 0,
+            measured: self.measures(arrival.ordinal, now),
+        }))
+    }
+
+    /// A named warning.
+    pub(crate) fn warn(&mut self, now: Time, name: &str, detail: String) -> Result<(), ReplayError> {
+        self.event(&Event::Warning(Warning { t_s: now.as_s(), name: name.into(), detail }))
+    }
+
+    /// How many requests have finished, and how many of those were of admitted keys.
+    pub(crate) fn finished(&self) -> (u64, u64) {
+        (self.finished, self.finished_admitted)
+    }
+
+    /// The last snapshot and the summary.
+    pub(crate) fn end(
+        mut self,
+        now: Time,
+        fleet: &Fleet,
+        complete: bool,
+    ) -> Result<(Summary, Aggregator), ReplayError> {
+        self.event(&Event::Shards(fleet.snapshot(now, false)))?;
+        let summary = self.aggregator.summary(complete);
+        self.sink.event(&Event::Summary(Box::new(summary.clone())))?;
+        self.sink.flush()?;
+        Ok((summary, self.aggregator))
+    }
+}

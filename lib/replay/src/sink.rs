@@ -1,0 +1,133 @@
+//! Where the events of a run go.
+
+use cr_report::events::Event;
+use std::io::{self, Write};
+use std::time::{Duration, Instant};
+
+/// Takes the events of a run, in order.
+pub trait EventSink {
+    /// Takes one event.
+    ///
+    /// # Errors
+    /// What the output says; the run stops there.
+    fn event(&mut self, event: &Event) -> io::Result<()>;
+
+    /// Hands on what is buffered.
+    ///
+    /// # Errors
+    /// What the output says.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Keeps nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoSink;
+
+impl EventSink for NoSink {
+    fn event(&mut self, _event: &Event) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// One JSON object a line. Flushed often enough for somebody to watch.
+#[derive(Debug)]
+pub struct JsonLines<W> {
+    out: W,
+    line: Vec<u8>,
+    flushed: Instant,
+}
+
+const FLUSH_EVERY: Duration = Duration::from_millis(100);
+
+impl<W: Write> JsonLines<W> {
+    /// Lines to `out`, which should be buffered.
+    pub fn new(out: W) -> JsonLines<W> {
+        JsonLines { out, line: Vec::with_capacity(4096), flushed: Instant::now() }
+    }
+}
+
+impl<W: Write> EventSink for JsonLines<W> {
+    fn event(&mut self, event: &Event) -> io::Result<()> {
+        self.line.clear();
+        serde_json::to_writer(&mut self.line, event)?;
+        self.line.push(b'\n');
+        self.out.write_all(&self.line)?;
+        if self.flushed.elapsed() > FLUSH_EVERY {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.flushed = Instant::now();
+        self.out.flush()
+    }
+}
+
+impl<S: EventSink + ?Sized> EventSink for Box<S> {
+    fn event(&mut self, event: &Event) -> io::Result<()> {
+        (**self).event(event)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        (**self).flush()
+    }
+}
+
+/// Every event to all of several sinks.
+#[derive(Default)]
+pub struct Tee(pub Vec<Box<dyn EventSink>>);
+
+impl EventSink for Tee {
+    fn event(&mut self, event: &Event) -> io::Result<()> {
+        self.0.iter_mut().try_for_each(|sink| sink.event(event))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.iter_mut().try_for_each(|sink| sink.flush())
+    }
+}
+
+/// A reader that may go away: once its pipe is closed, the run goes on without it.
+#[derive(Debug)]
+pub struct MayLeave<S> {
+    sink: S,
+    gone: bool,
+}
+
+impl<S: EventSink> MayLeave<S> {
+    /// Wraps the sink of a reader that may go away.
+    pub fn new(sink: S) -> MayLeave<S> {
+        MayLeave { sink, gone: false }
+    }
+
+    fn unless_gone(&mut self, result: io::Result<()>) -> io::Result<()> {
+        match result {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.gone = true;
+                Ok(())
+            }
+            other => other,
+        }
+    }
+}
+
+impl<S: EventSink> EventSink for MayLeave<S> {
+    fn event(&mut self, event: &Event) -> io::Result<()> {
+        if self.gone {
+            return Ok(());
+        }
+        let result = self.sink.event(event);
+        self.unless_gone(result)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.gone {
+            return Ok(());
+        }
+        let result = self.sink.flush();
+        self.unless_gone(result)
+    }
+}
