@@ -50,6 +50,12 @@ pub fn axis_seconds(value: f64) -> String {
     }
 }
 
+/// A rate in requests per second, without trailing zeros: `30`, `2.5`.
+pub fn rate(value: f64) -> String {
+    let text = three(value);
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
 /// A share in per cent with one decimal: `71.2 %`.
 pub fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)

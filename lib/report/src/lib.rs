@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 pub mod aggregate;
+pub mod capacity;
 pub mod events;
 pub mod format;
 pub mod json;

@@ -1,7 +1,7 @@
 //! A suite's runs and what they say together: all that a report is made of.
 
 use crate::events::Slo;
-use crate::result::{Aggregate, ResultFile, aggregates};
+use crate::result::{Aggregate, ResultFile, aggregates, capacities};
 use crate::run::{DETAIL_SCHEMA, Detail, RunDetail, RunReport};
 use crate::{json, result};
 
@@ -22,6 +22,8 @@ pub struct SuiteReport {
     pub commands: Vec<String>,
     /// What a reader should know besides, a sentence each.
     pub notes: Vec<String>,
+    /// Policies that build on one another step by step; they get a waterfall where at least two were run.
+    pub ablation: Vec<String>,
     /// The runs in the order of the suite: it must not depend on which of them ended first.
     pub runs: Vec<RunReport>,
 }
@@ -89,6 +91,8 @@ impl Stored {
             slo: suite.slo,
             commands: suite.commands.clone(),
             notes: suite.notes.clone(),
+            ablation: suite.ablation.clone(),
+            capacity: Vec::new(),
         };
         let detail_json = text("detail.json", &detail)?;
         // Written numbers are rounded; everything that follows starts from the rounded ones.
@@ -123,6 +127,7 @@ impl Record {
         let runs: Vec<RunReport> =
             detail.runs.iter().zip(&file.runs).map(|(run, s)| run.with(s.clone())).collect();
         file.aggregates = aggregates(&runs, file.baseline.as_deref());
+        file.capacity = capacities(&file.runs, file.slo);
         Ok(Record { file, runs })
     }
 
@@ -145,13 +150,13 @@ impl Record {
         rates
     }
 
-    /// The rate that policies are compared at: the highest at which none is saturated, or else the lowest.
+    /// The rate that policies are compared at: the highest up to which no policy is saturated at any rate, or else the lowest.
     pub fn reference_rate(&self) -> Option<f64> {
         let rates = self.rates();
         let calm = |rate: &&Option<f64>| {
             self.file.aggregates.iter().filter(|cell| cell.qps == **rate).all(|cell| !cell.saturated())
         };
-        rates.iter().rev().find(calm).or(rates.first()).copied().flatten()
+        rates.iter().take_while(calm).last().or(rates.first()).copied().flatten()
     }
 
     /// The cells at one rate, in the order of the suite.
@@ -179,6 +184,11 @@ impl Record {
         let policies = self.policies();
         let named = self.file.candidate.as_deref().filter(|name| policies.contains(name));
         named.or_else(|| policies.into_iter().rev().find(|policy| Some(*policy) != self.baseline()))
+    }
+
+    /// The place of a policy in the order of the suite, which is also the number of its colour.
+    pub fn place(&self, policy: &str) -> usize {
+        self.policies().iter().position(|known| *known == policy).unwrap_or(0)
     }
 
     /// Whether every run came to its end.

@@ -1,6 +1,7 @@
 //! `result.json` (`cacheroute.result/1`): every run's summary, and what the runs say together.
 
 use crate::aggregate::Distribution;
+use crate::capacity::Capacity;
 use crate::events::Slo;
 use crate::run::RunReport;
 use crate::stats::{Difference, Estimate};
@@ -40,6 +41,12 @@ pub struct ResultFile {
     /// What a reader should know besides, a sentence each.
     #[serde(default)]
     pub notes: Vec<String>,
+    /// Policies that build on one another step by step, for the ablation's waterfall.
+    #[serde(default)]
+    pub ablation: Vec<String>,
+    /// Each policy's capacity, where there is a bound and a ladder of rates.
+    #[serde(default)]
+    pub capacity: Vec<Capacity>,
 }
 
 /// The runs of one policy at one rate.
@@ -139,6 +146,21 @@ type CellKey = (String, Option<u64>);
 
 fn key(summary: &Summary) -> CellKey {
     (summary.policy.clone(), summary.qps.map(f64::to_bits))
+}
+
+/// The capacity of every policy, in the order in which they first appear; none without a bound or a ladder of rates.
+pub fn capacities(runs: &[Summary], slo: Slo) -> Vec<Capacity> {
+    let Some(slo_s) = slo.ttft_p99_s else {
+        return Vec::new();
+    };
+    let mut policies: Vec<(&str, Vec<&Summary>)> = Vec::new();
+    for run in runs {
+        match policies.iter_mut().find(|(policy, _)| *policy == run.policy) {
+            Some((_, runs)) => runs.push(run),
+            None => policies.push((&run.policy, vec![run])),
+        }
+    }
+    policies.into_iter().filter_map(|(policy, runs)| Capacity::of(policy, &runs, slo_s)).collect()
 }
 
 /// One aggregate for every policy at every rate, policies in the order in which they first appear, rates ascending.

@@ -1,6 +1,6 @@
 //! One run as a report takes it: its summary, and beside it what only figures and pooling need.
 
-use crate::aggregate::{Aggregator, Distribution, ShardTotals};
+use crate::aggregate::{Aggregator, Distribution, ShardTotals, Timeline};
 use crate::events::Header;
 use crate::summary::{Summary, Work};
 use serde::{Deserialize, Serialize};
@@ -19,6 +19,8 @@ pub struct RunReport {
     pub shards: Vec<ShardTotals>,
     /// TTFT of the measured requests, in seconds.
     pub ttft_s: Distribution,
+    /// Hits and TTFT over time, and when plans and shards changed.
+    pub timeline: Timeline,
 }
 
 impl RunReport {
@@ -29,6 +31,7 @@ impl RunReport {
             summary: aggregator.summary(complete),
             shards: aggregator.shard_totals(),
             ttft_s: aggregator.ttft_s().clone(),
+            timeline: aggregator.timeline(),
         }
     }
 }
@@ -51,6 +54,9 @@ pub struct RunDetail {
     pub shards: Vec<ShardDetail>,
     /// TTFT of the measured requests.
     pub ttft_s: SparseDistribution,
+    /// Hits and TTFT over time.
+    #[serde(default)]
+    pub timeline: Timeline,
 }
 
 /// One shard's totals in the measured window.
@@ -99,6 +105,7 @@ impl From<&RunReport> for RunDetail {
             header: run.header.clone(),
             shards: run.shards.iter().map(shard).collect(),
             ttft_s: SparseDistribution::from(&run.ttft_s),
+            timeline: run.timeline.clone(),
         }
     }
 }
@@ -112,6 +119,7 @@ impl RunDetail {
             summary,
             shards: self.shards.iter().map(totals).collect(),
             ttft_s: Distribution::from(&self.ttft_s),
+            timeline: self.timeline.clone(),
         }
     }
 }

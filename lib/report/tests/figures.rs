@@ -98,9 +98,33 @@ fn of_six_policies_and_five_seeds() {
     assert!(check("two hundred shards", &suite(&[], 2, 200, 300)) >= 3);
 }
 
+/// A ladder with an objective and an ablation: every figure there is.
+fn ladder(rates: &[f64], slo_s: f64) -> SuiteReport {
+    let mut suite = suite(rates, 3, 4, 240);
+    suite.slo.ttft_p99_s = Some(slo_s);
+    suite.ablation = ["flat", "preble", "chwbl", "cacheroute"].map(String::from).to_vec();
+    suite
+}
+
 #[test]
 fn of_a_ladder_that_saturates() {
-    assert!(check("ladder", &suite(&[5.0, 12.0, 30.0, 80.0, 240.0], 2, 4, 200)) >= 3);
+    let rates = [5.0, 12.0, 20.0, 30.0, 50.0, 80.0, 240.0];
+    let made = ladder(&rates, 0.3);
+    keep(&made);
+    assert_eq!(check("ladder", &made), FIGURES.len());
+    assert_eq!(check("censored above", &ladder(&[2.0, 5.0], 9.0)), FIGURES.len());
+    assert_eq!(check("censored below", &ladder(&[2.0, 5.0], 1e-4)), FIGURES.len());
+    // Nothing but saturation: no latency is drawn against the rate.
+    let mut saturated = ladder(&[10.0, 20.0], 0.3);
+    saturated.runs.iter_mut().for_each(|run| run.summary.saturated = true);
+    assert_eq!(check("all saturated", &saturated), FIGURES.len() - 1);
+}
+
+/// Leaves the figures in the folder that `CR_KEEP_REPORT` names, to be looked at.
+fn keep(suite: &SuiteReport) {
+    if let Ok(dir) = std::env::var("CR_KEEP_REPORT") {
+        cr_report::write_report(&std::path::Path::new(&dir).join("ladder"), suite).expect("a report");
+    }
 }
 
 #[test]

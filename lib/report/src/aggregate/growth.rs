@@ -4,7 +4,7 @@
 const BINS: usize = 256;
 
 /// Snapshots that the arrivals must span before growth is judged at all.
-const MIN_SNAPSHOTS: u64 = 16;
+const MIN_SNAPSHOTS: u64 = 8;
 
 /// Requests by which the longest queue must have grown from the second to the last quarter.
 const MIN_GROWTH: f64 = 4.0;
@@ -106,7 +106,8 @@ mod tests {
     #[test]
     fn small_and_short_does_not_count() {
         assert!(!grows(100.0, |x| (3.0 * x) as u64));
-        assert!(!grows(2.0, |x| (400.0 * x) as u64));
+        assert!(grows(3.0, |x| (400.0 * x) as u64));
+        assert!(!grows(1.5, |x| (400.0 * x) as u64));
     }
 
     #[test]

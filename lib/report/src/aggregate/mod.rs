@@ -7,9 +7,11 @@ mod distribution;
 mod fleet;
 mod growth;
 mod tenants;
+mod timeline;
 
 pub use distribution::Distribution;
 pub use fleet::{SPAN_S, ShardTotals, imbalance};
+pub use timeline::{MAX_MARKS, Mark, MarkKind, Timeline};
 
 use crate::events::{Event, Fail, FailReason, Finish, Header, Shards};
 use crate::summary::{Requests, SCHEMA, Summary, Window};
@@ -17,6 +19,7 @@ use fleet::Fleet;
 use growth::QueueSeries;
 use std::collections::BTreeMap;
 use tenants::Tenants;
+use timeline::Recorder;
 
 /// The share of failed requests above which a run counts as saturated.
 pub const MAX_FAILED_SHARE: f64 = 0.05;
@@ -48,6 +51,7 @@ pub struct Aggregator {
     tenants: Tenants,
     fleet: Fleet,
     queue: QueueSeries,
+    timeline: Recorder,
     window: Window,
     started: bool,
 }
@@ -66,12 +70,13 @@ impl Aggregator {
             tenants: Tenants::default(),
             fleet: Fleet::new(header.shards),
             queue: QueueSeries::starting(0.0),
+            timeline: Recorder::default(),
             window: Window::default(),
             started: !unmeasured_start,
         }
     }
 
-    /// Takes one event of the run. Headers, plans, warnings and summaries change nothing.
+    /// Takes one event of the run. Headers, warnings and summaries change nothing.
     pub fn observe(&mut self, event: &Event) {
         match event {
             Event::Finish(finish) => self.finish(finish),
@@ -79,13 +84,15 @@ impl Aggregator {
             Event::Shards(snapshot) => self.snapshot(snapshot),
             Event::Fault(fault) => {
                 self.reach(fault.t_s);
+                self.timeline.fault(fault);
                 match fault.kind.as_str() {
                     "down" => self.fleet.set_up(fault.t_s, fault.shard, false),
                     "up" => self.fleet.set_up(fault.t_s, fault.shard, true),
                     _ => {}
                 }
             }
-            Event::Header(_) | Event::Plan(_) | Event::Warning(_) | Event::Summary(_) => {}
+            Event::Plan(plan) => self.timeline.plan(plan),
+            Event::Header(_) | Event::Warning(_) | Event::Summary(_) => {}
         }
     }
 
@@ -138,6 +145,11 @@ impl Aggregator {
     /// TTFT of the measured requests, in seconds.
     pub fn ttft_s(&self) -> &Distribution {
         &self.ttft_s
+    }
+
+    /// Hits and TTFT over time, and when plans and shards changed.
+    pub fn timeline(&self) -> Timeline {
+        self.timeline.timeline()
     }
 
     /// Whether the measured window has begun.
@@ -221,6 +233,7 @@ impl Aggregator {
         if let Some(tpot_s) = event.tpot_s {
             self.tpot_s.record(tpot_s);
         }
+        self.timeline.finish(event);
         self.tenants.record(&event.tenant, event.ttft_s);
         self.fleet.finish(event.shard);
     }

@@ -31,7 +31,10 @@ pub(super) fn draw(record: &Record) -> Result<Option<String>, String> {
     if points.is_empty() {
         return Ok(None);
     }
-    let at = record.reference_rate().map(|qps| format!(" at {qps} QPS")).unwrap_or_default();
+    let at = record
+        .reference_rate()
+        .map(|qps| format!(" at {} QPS", crate::format::rate(qps)))
+        .unwrap_or_default();
     sheet::sheet(HEIGHT, &format!("Served hit against imbalance{at}"), |body| paint(body, &points, name))
         .map(Some)
 }

@@ -3,11 +3,15 @@
 //! Backgrounds are transparent and every colour is a mid-tone, so that a figure reads well on a light and on a dark page; lines and
 //! points differ in shape or dash as well as in colour.
 
+mod capacity_bars;
 mod hit_imbalance;
+mod p99_rate;
 mod palette;
 mod shard_load;
 mod sheet;
+mod timeline;
 mod ttft_cdf;
+mod waterfall;
 
 pub use palette::{INK, Rgb, SERIES, contrast};
 
@@ -46,7 +50,7 @@ impl Figure {
 }
 
 /// Every figure, in the order in which a report shows them.
-pub const FIGURES: [Figure; 3] = [
+pub const FIGURES: [Figure; 7] = [
     Figure {
         file: "hit-imbalance.svg",
         heading: "Served hit against imbalance",
@@ -67,5 +71,33 @@ pub const FIGURES: [Figure; 3] = [
         caption: "The share of requests whose first token came within a time, all seeds taken together, on a logarithmic axis. \
                   Further left is better; the p99 is where a line crosses 99 %.",
         draw: ttft_cdf::draw,
+    },
+    Figure {
+        file: "p99-rate.svg",
+        heading: "p99 TTFT against the rate",
+        caption: "Means over seeds with their 95 % confidence intervals, on a logarithmic axis. A line ends in a cross at the first rate \
+                  at which the policy is saturated in any run: from there on no latency is quoted.",
+        draw: p99_rate::draw,
+    },
+    Figure {
+        file: "capacity.svg",
+        heading: "Capacity",
+        caption: "The highest rate of the ladder up to which every rate meets the objective (p99 of TTFT within the bound, at most 5 % \
+                  failures): mean over seeds, with its 95 % confidence interval; dots are seeds. A bar that ends in an arrow reaches \
+                  beyond the ladder (≥), an empty one lies below it (<).",
+        draw: capacity_bars::draw,
+    },
+    Figure {
+        file: "waterfall.svg",
+        heading: "Ablation, step by step",
+        caption: "Each row adds one part to the row above; a bar runs from the value above to its own. Means over seeds.",
+        draw: waterfall::draw,
+    },
+    Figure {
+        file: "timeline.svg",
+        heading: "Hits and p99 over time",
+        caption: "Requests by the time at which they finished, means over seeds. Dashed lines mark where a routing table was installed, \
+                  crosses where a shard changed its state, both in the first seed.",
+        draw: timeline::draw,
     },
 ];

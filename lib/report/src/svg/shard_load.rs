@@ -36,7 +36,10 @@ pub(super) fn draw(record: &Record) -> Result<Option<String>, String> {
         return Ok(None);
     }
     let rows = panels.len().div_ceil(COLUMNS) as u32;
-    let at = record.reference_rate().map(|qps| format!(" at {qps} QPS")).unwrap_or_default();
+    let at = record
+        .reference_rate()
+        .map(|qps| format!(" at {} QPS", crate::format::rate(qps)))
+        .unwrap_or_default();
     let heading = format!("Busy time of each shard / mean over shards{at}");
     sheet::sheet(sheet::HEAD + rows * PANEL_HEIGHT, &heading, |body| paint(body, &panels)).map(Some)
 }

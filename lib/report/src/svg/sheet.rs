@@ -117,11 +117,16 @@ pub(super) enum Key {
     Line,
 }
 
+/// The middle of a legend's row.
+pub(super) fn legend_row(row: usize) -> i32 {
+    14 + row as i32 * 22
+}
+
 /// Draws a legend from the top of its column.
 pub(super) fn legend(area: &Area<'_>, entries: &[Entry], key: Key) -> Result<(), String> {
     let width = f64::from(area.dim_in_pixel().0);
     for (row, entry) in entries.iter().enumerate() {
-        let y = 14 + row as i32 * 22;
+        let y = legend_row(row);
         match key {
             Key::Marker => marker(area, (18, y), entry.series)?,
             Key::Line => line(area, &[(4, y), (30, y)], entry.series)?,
@@ -171,6 +176,49 @@ pub(super) fn line(area: &Area<'_>, points: &[(i32, i32)], index: usize) -> Resu
         4 => area.draw(&DashedPathElement::new(path, 2, 6, style)).map_err(said),
         _ => area.draw(&DashedPathElement::new(path, 20, 8, style)).map_err(said),
     }
+}
+
+/// A thin line, such as an axis or a bound.
+pub(super) fn rule(area: &Area<'_>, from: (i32, i32), to: (i32, i32), opacity: f64) -> Result<(), String> {
+    area.draw(&PathElement::new(vec![from, to], ink().mix(opacity).stroke_width(1))).map_err(said)
+}
+
+/// A thin dashed line.
+pub(super) fn dashed(area: &Area<'_>, from: (i32, i32), to: (i32, i32)) -> Result<(), String> {
+    area.draw(&DashedPathElement::new([from, to], 5, 4, ink().stroke_width(1))).map_err(said)
+}
+
+/// A cross, for a value that is not quoted.
+pub(super) fn cross(area: &Area<'_>, at: (i32, i32), style: ShapeStyle) -> Result<(), String> {
+    area.draw(&Cross::new(at, 5, style)).map_err(said)
+}
+
+/// A filled box; empty ones are not drawn.
+pub(super) fn block(
+    area: &Area<'_>,
+    from: (i32, i32),
+    to: (i32, i32),
+    style: ShapeStyle,
+) -> Result<(), String> {
+    if from.0 == to.0 || from.1 == to.1 {
+        return Ok(());
+    }
+    area.draw(&Rectangle::new([from, to], style)).map_err(said)
+}
+
+/// Round values from 0 to `high`: steps of 1, 2 or 5 times a power of ten, at most `most` of them.
+pub(super) fn round_ticks(high: f64, most: usize) -> Vec<f64> {
+    if !(high > 0.0 && high.is_finite()) {
+        return vec![0.0];
+    }
+    let rough = high / most.max(1) as f64;
+    let power = 10f64.powf(rough.log10().floor());
+    let step = [1.0, 2.0, 5.0, 10.0]
+        .into_iter()
+        .map(|m| m * power)
+        .find(|step| *step >= rough)
+        .unwrap_or(10.0 * power);
+    (0..=most).map(|n| n as f64 * step).take_while(|tick| *tick <= high * 1.000_001).collect()
 }
 
 /// A range that holds all values, with a margin of a twelfth, and at least `least` wide.

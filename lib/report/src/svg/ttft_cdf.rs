@@ -31,7 +31,7 @@ pub(super) fn draw(record: &Record) -> Result<Option<String>, String> {
     if curves.iter().all(|curve| curve.ttft_s.count() == 0) {
         return Ok(None);
     }
-    let at = rate.map(|qps| format!(" at {qps} QPS")).unwrap_or_default();
+    let at = rate.map(|qps| format!(" at {} QPS", crate::format::rate(qps))).unwrap_or_default();
     sheet::sheet(HEIGHT, &format!("Time to first token{at}, share of requests"), |body| paint(body, &curves))
         .map(Some)
 }
