@@ -84,9 +84,9 @@ pub struct Departed {
 /// Counters since the start of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShardTotals {
-    /// Time spent in steps.
+    /// Time spent in steps that have ended.
     pub busy: Time,
-    /// Steps taken.
+    /// Steps that have ended.
     pub steps: u64,
     /// Requests finished.
     pub requests: u64,
@@ -111,7 +111,8 @@ pub struct Shard<P: Pool> {
     backend: Box<dyn Backend>,
     waiting: VecDeque<Sequence<P::Held>>,
     running: Vec<Sequence<P::Held>>,
-    in_step: bool,
+    /// Start and duration of the step in progress.
+    step: Option<(Time, Time)>,
     pending_tokens: u64,
     totals: ShardTotals,
 }
@@ -130,7 +131,7 @@ impl<P: Pool> Shard<P> {
             backend,
             waiting: VecDeque::new(),
             running: Vec::new(),
-            in_step: false,
+            step: None,
             pending_tokens: 0,
             totals: ShardTotals::default(),
         }
@@ -162,7 +163,7 @@ impl<P: Pool> Shard<P> {
 
     /// Whether a step is in progress.
     pub fn in_step(&self) -> bool {
-        self.in_step
+        self.step.is_some()
     }
 
     /// Whether there is anything to do.
@@ -185,7 +186,18 @@ impl<P: Pool> Shard<P> {
         self.pending_tokens
     }
 
-    /// Counters since the start.
+    /// Time spent in steps up to `now`, the step in progress included.
+    pub fn busy(&self, now: Time) -> Time {
+        let so_far = |(start, duration): (Time, Time)| now.since(start).min(duration);
+        self.totals.busy + self.step.map_or(Time::ZERO, so_far)
+    }
+
+    fn stop_step(&mut self, now: Time) {
+        self.totals.busy = self.busy(now);
+        self.step = None;
+    }
+
+    /// Counters since the start; of a step in progress nothing counts yet.
     pub fn totals(&self) -> &ShardTotals {
         &self.totals
     }
@@ -210,7 +222,7 @@ impl<P: Pool> Shard<P> {
         now: Time,
         departed: &mut Vec<Departed>,
     ) -> Result<Option<Time>, EngineError> {
-        debug_assert!(!self.in_step, "one step at a time");
+        debug_assert!(self.step.is_none(), "one step at a time");
         self.expire(now, departed);
         self.plan_step(now);
         let duration = {
@@ -220,22 +232,21 @@ impl<P: Pool> Shard<P> {
             }
             self.backend.step(&batch)?
         };
-        self.in_step = true;
-        self.totals.busy += duration;
-        self.totals.steps += 1;
+        self.step = Some((now, duration));
         Ok(Some(duration))
     }
 
     /// Ends the step in progress at `now`: its KV blocks are published, finished requests are pushed onto `departed`.
     pub fn end_step(&mut self, now: Time, departed: &mut Vec<Departed>) {
-        debug_assert!(self.in_step, "a step is in progress");
-        self.in_step = false;
+        debug_assert!(self.step.is_some(), "a step is in progress");
+        self.totals.steps += 1;
+        self.stop_step(now);
         self.complete_step(now, departed);
     }
 
     /// Gives up everything, as when the shard dies or the run is stopped; what was cached is lost.
     pub fn abandon(&mut self, now: Time, departed: &mut Vec<Departed>) {
-        self.in_step = false;
+        self.stop_step(now);
         let all: Vec<_> = self.running.drain(..).chain(self.waiting.drain(..)).collect();
         for mut sequence in all {
             self.pool.release(&mut sequence.held);
