@@ -4,7 +4,7 @@ use super::admission::Admitted;
 use super::lpt::Placed;
 use super::{PlanConfig, PlanError, imbalance};
 use crate::rates::KeyRates;
-use crate::table::{RoutingTable, TableError, TableMeta};
+use crate::table::{RoutingTable, ShardSet, TableError, TableMeta, sort_by_key};
 use cr_trace::{Key, ShardId};
 
 /// Where every admitted key is to be kept. Keys are positions in the list of rates that was planned.
@@ -125,13 +125,17 @@ impl Plan {
     /// # Panics
     /// `keys` is shorter than the list of rates that was planned.
     pub fn to_table(&self, keys: &[Key], options: &TableOptions) -> Result<RoutingTable, TableError> {
-        let mut places: Vec<_> =
+        let mut places: Vec<(Key, ShardSet)> =
             self.placements().map(|(key, shards)| (keys[key].clone(), shards.into())).collect();
-        // Stable, so that of equal names the one placed last comes last and can be kept.
-        places.sort_by(|a: &(Key, _), b| a.0.cmp(&b.0));
-        places.reverse();
-        places.dedup_by(|later, kept| later.0 == kept.0);
-        places.reverse();
+        sort_by_key(&mut places);
+        // The order is stable: of equal names the one placed last comes last, and is kept.
+        places.dedup_by(|later, kept| {
+            let same = later.0 == kept.0;
+            if same {
+                std::mem::swap(later, kept);
+            }
+            same
+        });
         let meta = TableMeta {
             generator: options.generator.clone(),
             shards: self.config.fleet.shards(),

@@ -9,6 +9,7 @@
 
 mod error;
 pub mod read;
+mod sorted;
 mod wire;
 
 pub use error::TableError;
@@ -18,6 +19,7 @@ use cr_trace::{Key, ShardId};
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
+pub(crate) use sorted::sort_by_key;
 
 /// The schema of a table, in its first field.
 pub const SCHEMA: &str = "cacheroute.table/1";
@@ -74,9 +76,7 @@ impl RoutingTable {
     /// A key twice, an empty key, no shard or a shard that does not exist, a number that is negative or not finite.
     pub fn new(meta: TableMeta, places: Vec<(Key, ShardSet)>) -> Result<RoutingTable, TableError> {
         let mut places = places;
-        if !places.is_sorted_by(|a, b| a.0 < b.0) {
-            places.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-        }
+        sort_by_key(&mut places);
         if let Some(pair) = places.windows(2).find(|pair| pair[0].0 == pair[1].0) {
             return Err(TableError::key(&pair[0].0, "is there twice"));
         }
@@ -247,10 +247,11 @@ fn check_place(key: &Key, members: &[ShardId], shards: u32) -> Result<(), TableE
     }
 }
 
-fn sorted_once<T>(mut pairs: Vec<(Key, T)>, field: &'static str) -> Result<Vec<(Key, T)>, TableError> {
-    if !pairs.is_sorted_by(|a, b| a.0 < b.0) {
-        pairs.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-    }
+fn sorted_once<T: Default>(
+    mut pairs: Vec<(Key, T)>,
+    field: &'static str,
+) -> Result<Vec<(Key, T)>, TableError> {
+    sort_by_key(&mut pairs);
     match pairs.windows(2).find(|pair| pair[0].0 == pair[1].0) {
         Some(pair) => Err(TableError::key(&pair[0].0, format!("is there twice in {field}"))),
         None => Ok(pairs),
