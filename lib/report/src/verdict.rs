@@ -1,7 +1,9 @@
 //! Win, tie or lose: what the paired seeds say of a policy against the baseline.
 
-use crate::format::{plus_minus, seconds};
+use crate::capacity::{Capacity, Censored};
+use crate::format::{plus_minus, rate, seconds};
 use crate::result::Aggregate;
+use crate::stats::Difference;
 
 /// What a comparison came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,4 +80,43 @@ pub fn judge(policy: &Aggregate, baseline: &Aggregate) -> Verdict {
     };
     let reason = if outcome == Outcome::Tie { format!("{change}, which is within noise") } else { change };
     Verdict { outcome, reason }
+}
+
+/// Judges a policy by its capacity: a win where the mean of the paired differences over seeds is above zero beyond noise, a loss where it is
+/// below. A seed beyond an end of the ladder counts as that end, so the difference of a censored policy is a bound. Fewer than two
+/// paired seeds, or a policy censored at both ends, give no verdict.
+pub fn judge_capacity(policy: &Capacity, baseline: &Capacity) -> Verdict {
+    let lowest = |capacity: &Capacity| capacity.ladder_qps.first().copied().unwrap_or(0.0);
+    let pairs: Vec<(f64, f64)> = policy
+        .seeds
+        .iter()
+        .filter_map(|seed| {
+            let other = baseline.seeds.iter().find(|other| other.seed == seed.seed)?;
+            Some((seed.qps.unwrap_or(lowest(policy)), other.qps.unwrap_or(lowest(baseline))))
+        })
+        .collect();
+    let difference = Difference::of(&pairs);
+    let reason = format!(
+        "capacity at p99 TTFT within {} is {} QPS, {}'s is {} ({} paired seeds, 95 % CI)",
+        seconds(policy.slo_ttft_p99_s),
+        policy.quoted(),
+        baseline.policy,
+        baseline.quoted(),
+        difference.n
+    );
+    let both = policy.censored == Censored::Both || baseline.censored == Censored::Both;
+    let outcome = match difference.ci95 {
+        None => Outcome::Open,
+        _ if both => Outcome::Open,
+        Some(_) if difference.within_noise => Outcome::Tie,
+        Some(_) if difference.mean > 0.0 => Outcome::Win,
+        Some(_) => Outcome::Lose,
+    };
+    let change = plus_minus(difference.mean, difference.ci95, rate);
+    match outcome {
+        Outcome::Tie => {
+            Verdict { outcome, reason: format!("{reason}; the difference of {change} is within noise") }
+        }
+        _ => Verdict { outcome, reason },
+    }
 }

@@ -119,7 +119,7 @@ fn equal_policies_tie_and_one_seed_gives_no_verdict() {
     suite.runs.retain(|run| run.summary.seed == 1);
     let report = markdown(&suite);
     assert!(
-        report.contains("**Verdict: no verdict.** one paired seed has no confidence interval."),
+        report.contains("**Verdict: no verdict.** One paired seed has no confidence interval."),
         "{report}"
     );
     assert!(report.contains("- One seed: there are no confidence intervals"));
@@ -166,4 +166,29 @@ fn a_folder_that_cannot_be_written_is_named() {
     std::fs::write(&file, "").expect("a file");
     let error = write_report(&file, &suite(&[], 1, 2, 20)).expect_err("not a folder").to_string();
     assert!(error.starts_with(&file.display().to_string()), "{error}");
+}
+
+#[test]
+fn a_ladder_with_an_objective_is_judged_by_capacity() {
+    let mut suite = suite(&[5.0, 12.0, 30.0, 80.0], 3, 4, 200);
+    suite.slo.ttft_p99_s = Some(0.25);
+    let report = markdown(&suite);
+    let lines: Vec<&str> = report.lines().collect();
+    assert!(lines[2].contains(" at 30 QPS "), "{}", lines[2]);
+    assert!(lines[4].starts_with("**Verdict: win.** Capacity at p99 TTFT within 250 ms is "), "{}", lines[4]);
+    assert!(lines[6].starts_with("At 30 QPS: win. p99 TTFT differs from flat's by -"), "{}", lines[6]);
+    for part in [
+        "### Capacity",
+        "<details><summary>All other rates</summary>",
+        "### At 80 QPS",
+        "![Capacity](capacity.svg)",
+    ] {
+        assert!(report.contains(part), "{part}");
+    }
+    let row = report
+        .lines()
+        .filter(|line| line.starts_with("| cacheroute |"))
+        .nth(1)
+        .expect("a row of the capacity table");
+    assert_eq!(row.matches('|').count(), 5, "{row}");
 }

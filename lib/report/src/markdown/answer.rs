@@ -1,32 +1,39 @@
 //! The first lines: what a reader takes away who reads no further.
 
 use super::escape;
-use crate::format::{percent, ratio, seconds};
+use crate::format::{percent, rate, ratio, seconds};
 use crate::record::Record;
 use crate::result::Aggregate;
-use crate::verdict::judge;
+use crate::verdict::{judge, judge_capacity};
 use std::fmt::{Result, Write};
 
 /// Two sentences and the verdict.
 pub(super) fn write(out: &mut String, record: &Record) -> Result {
-    let rate = record.reference_rate();
-    let Some(cell) = record.candidate().and_then(|name| record.cell(name, rate)) else {
+    let reference = record.reference_rate();
+    let Some(cell) = record.candidate().and_then(|name| record.cell(name, reference)) else {
         return writeln!(out, "No policy was run, so there is no answer.\n");
     };
-    let at = rate.map(|qps| format!(" at {qps} QPS")).unwrap_or_default();
-    match record.baseline().and_then(|name| record.cell(name, rate)) {
+    let at = reference.map(|qps| format!(" at {} QPS", rate(qps))).unwrap_or_default();
+    match record.baseline().and_then(|name| record.cell(name, reference)) {
         Some(baseline) if baseline.policy != cell.policy => {
             writeln!(out, "{}\n", compared(cell, baseline, &at))?;
-            let verdict = judge(cell, baseline);
-            writeln!(
-                out,
-                "**Verdict: {}.** {}.\n",
-                verdict.outcome.word(),
-                escape(&sentence(&verdict.reason))
-            )
+            write_verdicts(out, record, cell, baseline)
         }
         _ => writeln!(out, "{}\n", alone(cell, &at)),
     }
+}
+
+/// By capacity where there is a ladder with an objective, and by the p99 at the reference rate.
+fn write_verdicts(out: &mut String, record: &Record, cell: &Aggregate, baseline: &Aggregate) -> Result {
+    let capacity = |policy: &str| record.file.capacity.iter().find(|capacity| capacity.policy == policy);
+    let p99 = judge(cell, baseline);
+    let Some((policy, other)) = capacity(&cell.policy).zip(capacity(&baseline.policy)) else {
+        return writeln!(out, "**Verdict: {}.** {}.\n", p99.outcome.word(), escape(&sentence(&p99.reason)));
+    };
+    let verdict = judge_capacity(policy, other);
+    writeln!(out, "**Verdict: {}.** {}.\n", verdict.outcome.word(), escape(&sentence(&verdict.reason)))?;
+    let at = cell.qps.map(|qps| format!("At {} QPS", rate(qps))).unwrap_or_default();
+    writeln!(out, "{at}: {}. {}.\n", p99.outcome.word(), escape(&sentence(&p99.reason)))
 }
 
 fn compared(cell: &Aggregate, baseline: &Aggregate, at: &str) -> String {
@@ -64,12 +71,14 @@ fn pooled(cell: &Aggregate) -> String {
     }
 }
 
-/// With a capital, unless it starts with a name.
+/// With a capital, unless it starts with the name of a policy.
 fn sentence(text: &str) -> String {
-    match text.strip_prefix("both ") {
-        Some(rest) => format!("Both {rest}"),
-        None => text.to_owned(),
+    for start in ["both ", "one ", "capacity "] {
+        if text.starts_with(start) {
+            return text[..1].to_uppercase() + &text[1..];
+        }
     }
+    text.to_owned()
 }
 
 /// Said at the very top where the suite did not come to its end.

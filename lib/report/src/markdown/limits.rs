@@ -1,7 +1,8 @@
 //! What the figures do not say.
 
 use super::escape;
-use crate::format::count;
+use crate::capacity::Censored;
+use crate::format::{count, rate};
 use crate::record::Record;
 use std::collections::BTreeSet;
 use std::fmt::{Result, Write};
@@ -43,12 +44,25 @@ fn limits(record: &Record) -> Vec<String> {
             format!(
                 "{}{}",
                 escape(&cell.policy),
-                cell.qps.map(|q| format!(" at {q} QPS")).unwrap_or_default()
+                cell.qps.map(|qps| format!(" at {} QPS", rate(qps))).unwrap_or_default()
             )
         })
         .collect();
     if !saturated.is_empty() {
         limits.push(format!("Saturated, so without a latency: {}.", saturated.join(", ")));
+    }
+    let censored = record.file.capacity.iter().filter(|capacity| capacity.censored != Censored::No);
+    let censored: Vec<String> = censored.map(|c| format!("{} ({})", escape(&c.policy), c.quoted())).collect();
+    if !censored.is_empty() {
+        limits.push(format!("Capacity beyond the ladder, so only a bound: {}.", censored.join(", ")));
+    }
+    let doubtful: Vec<String> =
+        record.file.capacity.iter().filter(|c| c.non_monotone()).map(|c| escape(&c.policy)).collect();
+    if !doubtful.is_empty() {
+        limits.push(format!(
+            "A rate above a failed one passes in some seed, so doubt the capacity of: {}.",
+            doubtful.join(", ")
+        ));
     }
     let reasons: BTreeSet<&str> = record
         .file

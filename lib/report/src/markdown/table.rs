@@ -1,7 +1,7 @@
 //! The results, a row a policy, a table a rate.
 
 use super::escape;
-use crate::format::{count, percent, plus_minus, ratio, seconds};
+use crate::format::{count, percent, plus_minus, rate, ratio, seconds};
 use crate::record::Record;
 use crate::result::Aggregate;
 use crate::stats::Estimate;
@@ -9,17 +9,49 @@ use crate::verdict::judge;
 use std::fmt::{Result, Write};
 
 pub(super) fn write(out: &mut String, record: &Record) -> Result {
-    for rate in record.rates() {
-        if let Some(qps) = rate {
-            writeln!(out, "### {qps} QPS\n")?;
-        }
-        write_rate(out, record, rate)?;
+    let reference = record.reference_rate();
+    if let Some(qps) = reference {
+        writeln!(out, "### At {} QPS\n", rate(qps))?;
     }
-    Ok(())
+    write_rate(out, record, reference)?;
+    write_capacity(out, record)?;
+    let others: Vec<Option<f64>> = record.rates().into_iter().filter(|other| *other != reference).collect();
+    if others.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "<details><summary>All other rates</summary>\n")?;
+    for qps in others {
+        writeln!(out, "### At {} QPS\n", qps.map(rate).unwrap_or_default())?;
+        write_rate(out, record, qps)?;
+    }
+    writeln!(out, "</details>\n")
 }
 
-fn write_rate(out: &mut String, record: &Record, rate: Option<f64>) -> Result {
-    let cells = record.cells_at(rate);
+fn write_capacity(out: &mut String, record: &Record) -> Result {
+    let Some(first) = record.file.capacity.first() else {
+        return Ok(());
+    };
+    let slo = seconds(first.slo_ttft_p99_s);
+    writeln!(
+        out,
+        "### Capacity\n\n| policy | capacity, QPS, at p99 TTFT within {slo} | seeds | |\n|---|---:|---:|---|"
+    )?;
+    for capacity in &record.file.capacity {
+        let flag =
+            if capacity.non_monotone() { "not monotone: a rate above a failed one passes" } else { "" };
+        writeln!(
+            out,
+            "| {} | {} | {} | {flag} |",
+            escape(&capacity.policy),
+            capacity.quoted(),
+            capacity.seeds.len()
+        )?;
+    }
+    writeln!(out)
+}
+
+fn write_rate(out: &mut String, record: &Record, qps: Option<f64>) -> Result {
+    let cells = record.cells_at(qps);
     let seeds = cells.iter().map(|cell| cell.seeds.len()).max().unwrap_or(0);
     let against = record.baseline();
     write!(
@@ -31,7 +63,7 @@ fn write_rate(out: &mut String, record: &Record, rate: Option<f64>) -> Result {
     for cell in cells {
         write_row(out, cell)?;
         if let Some(name) = against {
-            let verdict = match record.cell(name, rate) {
+            let verdict = match record.cell(name, qps) {
                 Some(baseline) if baseline.policy != cell.policy => judge(cell, baseline).outcome.word(),
                 _ => "baseline",
             };

@@ -63,17 +63,17 @@ fn paint_bar(
         Censored::Below | Censored::Both => series(index).stroke_width(1),
         Censored::No | Censored::Above => series(index).filled(),
     };
-    sheet::block(body, (NAMES, y - 9), (end, y + 9), style)?;
+    sheet::block(body, (NAMES, y - 11), (end, y + 3), style)?;
     if capacity.censored == Censored::Above {
-        let arrow = vec![(end, y - 13), (end + 12, y), (end, y + 13)];
+        let arrow = vec![(end, y - 15), (end + 12, y - 4), (end, y + 7)];
         body.draw(&Polygon::new(arrow, series(index).filled())).map_err(said)?;
     }
     if let (Censored::No, Some(half)) = (capacity.censored, ci95) {
-        let whisker = vec![(x(mean - half), y), (x(mean + half), y)];
+        let whisker = vec![(x(mean - half), y + 10), (x(mean + half), y + 10)];
         body.draw(&PathElement::new(whisker, ink().stroke_width(2))).map_err(said)?;
     }
     for seed in capacity.seeds.iter().filter_map(|seed| seed.qps) {
-        body.draw(&Circle::new((x(seed), y), 3, ink().filled())).map_err(said)?;
+        body.draw(&Circle::new((x(seed), y + 10), 3, ink().filled())).map_err(said)?;
     }
     let doubt = if capacity.non_monotone() { " (not monotone)" } else { "" };
     let value = sheet::fit(&format!("{}{doubt}", capacity.quoted()), TEXT, f64::from(VALUES - 36));

@@ -75,7 +75,7 @@ pub const FIGURES: [Figure; 7] = [
     Figure {
         file: "p99-rate.svg",
         heading: "p99 TTFT against the rate",
-        caption: "Means over seeds with their 95 % confidence intervals, on a logarithmic axis. A line ends in a cross at the first rate \
+        caption: "Means over seeds with their 95 % confidence intervals, on logarithmic axes. A line ends in a cross at the first rate \
                   at which the policy is saturated in any run: from there on no latency is quoted.",
         draw: p99_rate::draw,
     },
@@ -83,7 +83,7 @@ pub const FIGURES: [Figure; 7] = [
         file: "capacity.svg",
         heading: "Capacity",
         caption: "The highest rate of the ladder up to which every rate meets the objective (p99 of TTFT within the bound, at most 5 % \
-                  failures): mean over seeds, with its 95 % confidence interval; dots are seeds. A bar that ends in an arrow reaches \
+                  failures): mean over seeds; the line below is its 95 % confidence interval, dots are seeds. A bar that ends in an arrow reaches \
                   beyond the ladder (≥), an empty one lies below it (<).",
         draw: capacity_bars::draw,
     },

@@ -2,7 +2,7 @@
 
 use super::palette::{ink, series};
 use super::sheet::{self, Area, Entry, Key, LEGEND, TEXT, WIDTH, mesh, said};
-use crate::format::{axis_seconds, seconds};
+use crate::format::{axis_seconds, rate, seconds};
 use crate::record::Record;
 use crate::stats::Estimate;
 use plotters::prelude::*;
@@ -18,7 +18,7 @@ struct Ladder {
 }
 
 pub(super) fn draw(record: &Record) -> Result<Option<String>, String> {
-    let rates: Vec<f64> = record.rates().into_iter().flatten().collect();
+    let rates: Vec<f64> = record.rates().into_iter().flatten().filter(|qps| *qps > 0.0).collect();
     if rates.len() < 2 {
         return Ok(None);
     }
@@ -49,7 +49,7 @@ fn paint(body: &Area<'_>, ladders: &[Ladder], rates: &[f64], slo_s: Option<f64>)
     let highest = all().map(|p99| p99.mean + p99.ci95.unwrap_or(0.0)).chain(slo_s).fold(0.0, f64::max) * 1.6;
     let lowest = all().map(|p99| p99.mean).chain(slo_s).fold(f64::INFINITY, f64::min) / 1.4;
     let low = |p99: &Estimate| (p99.mean - p99.ci95.unwrap_or(0.0)).max(lowest);
-    let (x0, x1) = sheet::padded(rates.iter().copied(), 1e-3);
+    let (x0, x1) = ends(rates);
     let mut chart = ChartBuilder::on(&plot)
         .margin_right(22)
         .margin_bottom(8)
@@ -58,15 +58,14 @@ fn paint(body: &Area<'_>, ladders: &[Ladder], rates: &[f64], slo_s: Option<f64>)
         .x_label_area_size(44)
         .y_label_area_size(72)
         .build_cartesian_2d(
-            x0..x1,
+            (x0..x1).log_scale().with_key_points(sheet::log_ticks(x0, x1, 9)),
             (lowest..highest).log_scale().with_key_points(sheet::log_ticks(lowest, highest, 7)),
         )
         .map_err(said)?;
     mesh!(chart)
-        .x_labels(8)
-        .x_label_formatter(&|v| sheet::tick(*v))
+        .x_label_formatter(&|v| rate(*v))
         .y_label_formatter(&|v| axis_seconds(*v))
-        .x_desc("rate asked for, requests per second")
+        .x_desc("rate asked for, requests per second, logarithmic")
         .y_desc("p99 TTFT, logarithmic")
         .draw()
         .map_err(said)?;
@@ -97,10 +96,17 @@ fn paint(body: &Area<'_>, ladders: &[Ladder], rates: &[f64], slo_s: Option<f64>)
     paint_legend(&side, ladders, slo_s)
 }
 
+/// The ladder with some room at both ends of a logarithmic axis.
+fn ends(rates: &[f64]) -> (f64, f64) {
+    let low = rates.iter().copied().filter(|qps| *qps > 0.0).fold(f64::INFINITY, f64::min);
+    let high = rates.iter().copied().fold(0.0, f64::max);
+    if low > high { (0.5, 2.0) } else { (low / 1.15, high * 1.15) }
+}
+
 fn paint_legend(side: &Area<'_>, ladders: &[Ladder], slo_s: Option<f64>) -> Result<(), String> {
     let entries: Vec<Entry> =
         ladders.iter().enumerate().map(|(series, l)| Entry { series, text: l.name.clone() }).collect();
-    sheet::legend(side, &entries, Key::Line)?;
+    sheet::legend(side, &entries, Key::Both)?;
     let mut y = sheet::legend_row(ladders.len());
     if let Some(slo_s) = slo_s {
         sheet::dashed(side, (4, y), (30, y))?;

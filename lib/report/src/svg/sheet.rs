@@ -115,6 +115,7 @@ pub(super) struct Entry {
 pub(super) enum Key {
     Marker,
     Line,
+    Both,
 }
 
 /// The middle of a legend's row.
@@ -130,6 +131,10 @@ pub(super) fn legend(area: &Area<'_>, entries: &[Entry], key: Key) -> Result<(),
         match key {
             Key::Marker => marker(area, (18, y), entry.series)?,
             Key::Line => line(area, &[(4, y), (30, y)], entry.series)?,
+            Key::Both => {
+                line(area, &[(2, y), (34, y)], entry.series)?;
+                marker(area, (18, y), entry.series)?;
+            }
         }
         label(area, &fit(&entry.text, TEXT, width - 42.0), (38, y), TEXT, HPos::Left)?;
     }

@@ -23,6 +23,12 @@ struct Panel {
     values: Vec<Option<f64>>,
     higher_is_better: bool,
     text: fn(f64) -> String,
+    change: fn(f64) -> String,
+}
+
+/// A difference of shares.
+fn points(share: f64) -> String {
+    format!("{:.1} points", share * 100.0)
 }
 
 pub(super) fn draw(record: &Record) -> Result<Option<String>, String> {
@@ -46,12 +52,14 @@ fn panels(record: &Record, steps: &[&Aggregate]) -> Vec<Panel> {
             values: metric("served_hit"),
             higher_is_better: true,
             text: percent,
+            change: points,
         },
         Panel {
             title: "imbalance, busy time".into(),
             values: metric("imbalance_busy"),
             higher_is_better: false,
             text: ratio,
+            change: ratio,
         },
     ];
     let capacity = |cell: &&Aggregate| {
@@ -64,11 +72,17 @@ fn panels(record: &Record, steps: &[&Aggregate]) -> Vec<Panel> {
     };
     let capacities: Vec<Option<f64>> = steps.iter().map(capacity).collect();
     panels.push(if capacities.iter().all(Option::is_some) {
-        Panel { title: "capacity, QPS".into(), values: capacities, higher_is_better: true, text: rate }
+        Panel {
+            title: "capacity, QPS".into(),
+            values: capacities,
+            higher_is_better: true,
+            text: rate,
+            change: rate,
+        }
     } else {
         let quoted = |cell: &&Aggregate| (!cell.saturated()).then(|| cell.metric("ttft_p99_s").mean);
         let values = steps.iter().map(quoted).collect();
-        Panel { title: "p99 TTFT".into(), values, higher_is_better: false, text: seconds }
+        Panel { title: "p99 TTFT".into(), values, higher_is_better: false, text: seconds, change: seconds }
     });
     panels
 }
@@ -112,7 +126,7 @@ fn paint_panel(
                 let better = (value > before) == panel.higher_is_better;
                 let sign = if value >= before { "+" } else { "-" };
                 let change =
-                    format!("{} ({sign}{})", (panel.text)(value), (panel.text)((value - before).abs()));
+                    format!("{} ({sign}{})", (panel.text)(value), (panel.change)((value - before).abs()));
                 (if better { BETTER } else { WORSE }, change)
             }
         };
