@@ -8,18 +8,24 @@
 //! * [`verdict`] and [`stats`] — whether a difference is one;
 //! * [`svg`], [`markdown`], [`text`] — figures, the report, and the few lines for a terminal;
 //! * [`provenance`] — what differs between machines;
-//! * [`write`] — the report's folder.
+//! * [`write`], [`load`], [`html`] — the report's folder, written, read back, and as a single page;
+//! * [`compare`] — two results against each other;
+//! * [`requests`] — a table of requests, for notebooks.
 #![forbid(unsafe_code)]
 
 pub mod aggregate;
 pub mod capacity;
+pub mod compare;
 pub mod events;
 pub mod format;
+pub mod html;
 pub mod json;
+pub mod load;
 pub mod markdown;
 pub mod provenance;
 pub mod reader;
 pub mod record;
+pub mod requests;
 pub mod result;
 pub mod run;
 pub mod stats;
@@ -29,6 +35,7 @@ pub mod text;
 pub mod verdict;
 pub mod write;
 
+pub use load::{load, load_result, read_run, rebuild};
 pub use record::SuiteReport;
 pub use run::RunReport;
-pub use write::{ReportError, write_provenance, write_report};
+pub use write::{ReportError, write_html, write_provenance, write_report};

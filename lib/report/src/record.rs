@@ -97,6 +97,14 @@ impl Stored {
         let detail_json = text("detail.json", &detail)?;
         // Written numbers are rounded; everything that follows starts from the rounded ones.
         let record = Record::from_json(&text("result.json", &file)?, &detail_json)?;
+        Stored::of(record, detail_json)
+    }
+
+    /// From a record and the text of `detail.json` that it was made from.
+    ///
+    /// # Errors
+    /// Where a value cannot be written.
+    pub fn of(record: Record, detail_json: String) -> Result<Stored, RecordError> {
         let result_json = text("result.json", &record.file)?;
         Ok(Stored { record, result_json, detail_json })
     }

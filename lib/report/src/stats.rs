@@ -59,6 +59,34 @@ impl Difference {
         let within_noise = ci95.is_none_or(|half| mean.abs() <= half.max(1e-12));
         Difference { n, mean, ci95, within_noise }
     }
+
+    /// The difference of two means over seeds that do not match, with Welch's interval; `n` is 0, for there are no pairs.
+    pub fn unpaired(policy: &[f64], baseline: &[f64]) -> Difference {
+        let (a, b) = (Estimate::of(policy), Estimate::of(baseline));
+        let mean = a.mean - b.mean;
+        let ci95 = welch95(policy, baseline);
+        let within_noise = ci95.is_none_or(|half| mean.abs() <= half.max(1e-12));
+        Difference { n: 0, mean, ci95, within_noise }
+    }
+}
+
+/// Half the 95 % interval of the difference of two means: t·√(s₁²/n₁ + s₂²/n₂) with the degrees of freedom of Welch and Satterthwaite. None
+/// where a side has fewer than two values.
+fn welch95(a: &[f64], b: &[f64]) -> Option<f64> {
+    let part = |values: &[f64]| {
+        let n = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / n;
+        let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
+        (values.len() > 1).then_some((variance / n, n - 1.0))
+    };
+    let ((v1, f1), (v2, f2)) = (part(a)?, part(b)?);
+    let sum = v1 + v2;
+    if sum <= 0.0 {
+        return Some(0.0);
+    }
+    let freedom = sum * sum / (v1 * v1 / f1 + v2 * v2 / f2);
+    let t = StudentsT::new(0.0, 1.0, freedom).ok()?.inverse_cdf(0.975);
+    Some(t * sum.sqrt())
 }
 
 #[cfg(test)]
@@ -80,6 +108,16 @@ mod tests {
         assert!((e.ci95.expect("three") - 4.303 / 3f64.sqrt()).abs() < 1e-3);
         assert_eq!(Estimate::of(&[4.0]), Estimate { n: 1, mean: 4.0, ci95: None });
         assert_eq!(Estimate::of(&[]), Estimate::default());
+    }
+
+    #[test]
+    fn welch_is_that_of_the_textbook() {
+        // Equal sizes and variances: the pooled test, with 2n - 2 = 4 degrees of freedom (t = 2.776).
+        let d = Difference::unpaired(&[1.0, 2.0, 3.0], &[11.0, 12.0, 13.0]);
+        assert!((d.ci95.expect("two sides") - 2.776 * (2.0f64 / 3.0).sqrt()).abs() < 1e-3);
+        assert_eq!((d.mean, d.within_noise, d.n), (-10.0, false, 0));
+        assert!(Difference::unpaired(&[1.0], &[2.0, 3.0]).within_noise);
+        assert!(!Difference::unpaired(&[1.0, 1.0], &[2.0, 2.0]).within_noise);
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Writes a report's folder: `report.md`, `result.json`, `detail.json` and a file for every figure.
 
-use crate::markdown;
 use crate::provenance::Provenance;
+use crate::reader::ReadError;
 use crate::record::{Record, RecordError, Stored, SuiteReport};
 use crate::svg::{DrawError, FIGURES};
+use crate::{html, markdown};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,6 +24,9 @@ pub enum ReportError {
     /// What is stored cannot be used.
     #[error(transparent)]
     Record(#[from] RecordError),
+    /// A stream of events cannot be used.
+    #[error(transparent)]
+    Events(#[from] ReadError),
     /// A figure could not be drawn.
     #[error(transparent)]
     Draw(#[from] DrawError),
@@ -44,6 +48,14 @@ pub fn write_report(dir: &Path, suite: &SuiteReport) -> Result<Vec<PathBuf>, Rep
     Ok(written)
 }
 
+/// Writes `result.json` and `detail.json`.
+///
+/// # Errors
+/// Where a file cannot be written.
+pub fn write_stored(dir: &Path, stored: &Stored) -> Result<Vec<PathBuf>, ReportError> {
+    Ok(vec![put(dir, "result.json", &stored.result_json)?, put(dir, "detail.json", &stored.detail_json)?])
+}
+
 /// Writes what is drawn from a record: the figures and `report.md`. Figures that the record has no data for are removed.
 ///
 /// # Errors
@@ -62,6 +74,21 @@ pub fn write_pages(dir: &Path, record: &Record) -> Result<Vec<PathBuf>, ReportEr
     }
     written.push(put(dir, "report.md", &markdown::render(record, &shown))?);
     Ok(written)
+}
+
+/// Writes `report.html`: the whole report of a folder in one file that needs nothing else, from the files in it.
+///
+/// # Errors
+/// Where the folder holds no report, or the file cannot be written.
+pub fn write_html(dir: &Path) -> Result<PathBuf, ReportError> {
+    let record = crate::load::load(dir)?.record;
+    let mut figures = Vec::new();
+    for figure in FIGURES {
+        if let Some(svg) = figure.draw(&record)? {
+            figures.push((figure, svg));
+        }
+    }
+    put(dir, "report.html", &html::render(&record, &figures))
 }
 
 /// Writes `run.json`.

@@ -170,12 +170,12 @@ fn a_folder_that_cannot_be_written_is_named() {
 
 #[test]
 fn a_ladder_with_an_objective_is_judged_by_capacity() {
-    let mut suite = suite(&[5.0, 12.0, 30.0, 80.0], 3, 4, 200);
-    suite.slo.ttft_p99_s = Some(0.25);
+    let mut suite = suite(&[5.0, 12.0, 20.0, 30.0, 50.0, 80.0, 240.0], 3, 4, 240);
+    suite.slo.ttft_p99_s = Some(0.3);
     let report = markdown(&suite);
     let lines: Vec<&str> = report.lines().collect();
     assert!(lines[2].contains(" at 30 QPS "), "{}", lines[2]);
-    assert!(lines[4].starts_with("**Verdict: win.** Capacity at p99 TTFT within 250 ms is "), "{}", lines[4]);
+    assert!(lines[4].starts_with("**Verdict: win.** Capacity at p99 TTFT within 300 ms is "), "{}", lines[4]);
     assert!(lines[6].starts_with("At 30 QPS: win. p99 TTFT differs from flat's by -"), "{}", lines[6]);
     for part in [
         "### Capacity",
