@@ -16,6 +16,8 @@ use cr_cli::quantity::{count, positive, positive_u32, seconds, share};
 Examples:
   cr-gen zipf --requests 40k --keys 2000 --alpha 1.1 --qps 50 > w.jsonl
   cr-gen aggregate --requests 1M --gini 0.756 --max-share 0.3% -o w.jsonl
+  cr-gen threads --requests 20k --turns 4 --think 10s --closed > chat.jsonl
+  cr-gen spec workloads/primary.toml --qps 100 --seed 7 > w.jsonl
   cr-gen import conversation_trace.jsonl --from mooncake --limit 500 --max-input 2048 > w.jsonl
   cr-gen stats w.jsonl"
 )]
@@ -48,6 +50,30 @@ Examples:
   cr-gen aggregate --requests 100k --keys 20k --gini 0.756 --max-share 0.3% -o w.jsonl
   cr-gen aggregate --requests 10k --format mooncake > mooncake.jsonl")]
     Aggregate(AggregateArgs),
+    /// Lognormal popularity with injected whales: a few keys that make a given share of the requests
+    #[command(after_help = "\
+Examples:
+  cr-gen whales --requests 100k --count 4 --share 25% > w.jsonl
+  cr-gen whales --share 45% --print-spec > whales.toml")]
+    Whales(WhalesArgs),
+    /// Multi-turn threads: each turn repeats the thread so far, with its answers
+    ///
+    /// --qps counts requests, not threads. In an open loop a turn is sent the think time after the one before it; in a closed
+    /// loop (--closed) only when that one has been answered as well.
+    #[command(after_help = "\
+Examples:
+  cr-gen threads --requests 20k --turns 2.64 --single-turn-share 50.7% --think 30s > chat.jsonl
+  cr-gen threads --requests 20k --turns 6 --closed --key-per-thread > chat.jsonl")]
+    Threads(ThreadsArgs),
+    /// Requests of a specification file
+    ///
+    /// Every other synthetic workload is a shorthand for one: --print-spec shows it. Unknown fields are errors.
+    #[command(after_help = "\
+Examples:
+  cr-gen spec workloads/primary.toml > w.jsonl
+  cr-gen spec workloads/chat.toml --qps 100 --requests 50k --seed 7 -o w.jsonl
+  cr-gen zipf --keys 500 --print-spec | sed 's/poisson/constant/' | cr-gen spec - > w.jsonl")]
+    Spec(SpecArgs),
     /// Read traffic of another format, cut it to size, write it
     ///
     /// The routing key of a Mooncake row is its first block after the leading blocks that more than half of the rows
@@ -97,6 +123,85 @@ pub(crate) struct AggregateArgs {
     pub(crate) synth: SynthArgs,
 }
 
+#[derive(Args, Debug)]
+pub(crate) struct WhalesArgs {
+    /// Number of keys
+    #[arg(long, default_value = "10000", value_parser = count, value_name = "N")]
+    pub(crate) keys: u64,
+    /// Standard deviation of the logarithm of the others' popularity; 1.648 where neither this nor --gini is given
+    #[arg(long, value_name = "S", conflicts_with = "gini")]
+    pub(crate) sigma: Option<f64>,
+    /// How many of the keys are whales
+    #[arg(long, default_value = "4", value_parser = count, value_name = "N")]
+    pub(crate) count: u64,
+    /// The share of the requests that the whales make together
+    #[arg(long, default_value = "25%", value_parser = share, value_name = "SHARE")]
+    pub(crate) share: f64,
+    #[command(flatten)]
+    pub(crate) population: PopulationArgs,
+    #[command(flatten)]
+    pub(crate) synth: SynthArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ThreadsArgs {
+    /// Number of keys
+    #[arg(long, default_value = "1000", value_parser = count, value_name = "N")]
+    pub(crate) keys: u64,
+    /// Exponent of the Zipf popularity; 1 where neither this nor --gini is given
+    #[arg(long, value_name = "A", conflicts_with = "gini")]
+    pub(crate) alpha: Option<f64>,
+    /// Turns of a thread, on average
+    #[arg(long, default_value = "2.64", value_parser = positive, value_name = "N")]
+    pub(crate) turns: f64,
+    /// Share of threads that have one turn only; geometric turns where not given
+    #[arg(long, value_parser = share, value_name = "SHARE")]
+    pub(crate) single_turn_share: Option<f64>,
+    /// No thread has more turns
+    #[arg(long, value_parser = positive_u32, value_name = "N")]
+    pub(crate) max_turns: Option<u32>,
+    /// Time between turns, on average
+    #[arg(long, default_value = "10s", value_parser = seconds, value_name = "TIME")]
+    pub(crate) think: f64,
+    /// Send a turn only when the one before it has been answered
+    #[arg(long)]
+    pub(crate) closed: bool,
+    /// Route by thread; the key becomes the tenant
+    #[arg(long)]
+    pub(crate) key_per_thread: bool,
+    #[command(flatten)]
+    pub(crate) population: PopulationArgs,
+    #[command(flatten)]
+    pub(crate) synth: SynthArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SpecArgs {
+    /// The specification (TOML); - is stdin
+    #[arg(required_unless_present = "config")]
+    pub(crate) file: Option<String>,
+    /// The specification, as a flag
+    #[arg(long, value_name = "FILE", conflicts_with = "file")]
+    pub(crate) config: Option<String>,
+    /// End after so many requests, instead of where the file says
+    #[arg(short = 'n', long, value_parser = count, value_name = "N")]
+    pub(crate) requests: Option<u64>,
+    /// End after so much time, instead of where the file says
+    #[arg(long, value_parser = seconds, value_name = "TIME")]
+    pub(crate) duration: Option<f64>,
+    /// Requests per second, instead of the file's
+    #[arg(long, value_parser = positive, value_name = "RATE")]
+    pub(crate) qps: Option<f64>,
+    /// Seed, instead of the file's
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// Print the specification that results, and generate nothing
+    #[arg(long)]
+    pub(crate) print_spec: bool,
+    #[command(flatten)]
+    pub(crate) out: OutArgs,
+}
+
 /// What populations of any law have.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Population")]
@@ -110,6 +215,15 @@ pub(crate) struct PopulationArgs {
     /// Draw the population from this seed instead of --seed, so that seeds vary the traffic alone
     #[arg(long, value_name = "SEED")]
     pub(crate) population_seed: Option<u64>,
+    /// Replay only the requests of so many of the most popular keys
+    #[arg(long, value_parser = count, value_name = "K")]
+    pub(crate) top_k: Option<u64>,
+    /// Let shares walk: each --drift-interval multiplies every key's by exp(S * N(0,1))
+    #[arg(long, value_name = "S")]
+    pub(crate) drift_sigma: Option<f64>,
+    /// Time between the steps of --drift-sigma
+    #[arg(long, default_value = "60s", value_parser = seconds, value_name = "TIME", requires = "drift_sigma")]
+    pub(crate) drift_interval: f64,
 }
 
 /// What every synthetic workload has.
@@ -128,6 +242,9 @@ pub(crate) struct SynthArgs {
     /// How arrivals follow each other
     #[arg(long, value_enum, default_value_t = Arrivals::Poisson)]
     pub(crate) arrivals: Arrivals,
+    /// Coefficient of variation of gamma and weibull gaps: above 1 is bursty
+    #[arg(long, value_name = "CV")]
+    pub(crate) cv: Option<f64>,
     /// Tokens of the template that all requests share; 0 for none
     #[arg(long, default_value = "256", value_parser = count, value_name = "N")]
     pub(crate) global_tokens: u64,
@@ -152,6 +269,9 @@ pub(crate) struct SynthArgs {
     /// Seed of everything random
     #[arg(long, default_value_t = 42)]
     pub(crate) seed: u64,
+    /// Print the specification that the flags stand for, and generate nothing
+    #[arg(long)]
+    pub(crate) print_spec: bool,
     #[command(flatten)]
     pub(crate) out: OutArgs,
 }
@@ -162,6 +282,10 @@ pub(crate) enum Arrivals {
     Poisson,
     /// Equal gaps
     Constant,
+    /// Gamma gaps of variation --cv
+    Gamma,
+    /// Weibull gaps of variation --cv
+    Weibull,
 }
 
 /// Where requests go, and how.

@@ -17,6 +17,9 @@ fn main() -> ExitCode {
     cr_cli::run("cr-gen", || match &cli.command {
         Command::Zipf(args) => synth::run(&args.spec()?, &args.synth, &cli.common),
         Command::Aggregate(args) => synth::run(&args.spec()?, &args.synth, &cli.common),
+        Command::Whales(args) => synth::run(&args.spec()?, &args.synth, &cli.common),
+        Command::Threads(args) => synth::run(&args.spec()?, &args.synth, &cli.common),
+        Command::Spec(args) => synth::run_file(args, &cli.common),
         Command::Import(args) => import::run(args, &cli.common),
         Command::Stats(args) => stats::run(args, &cli.common),
         Command::Extra(extra) => {

@@ -77,6 +77,48 @@ fn a_seed_and_flags_stand_for_these_bytes() {
                 "128",
             ],
         ),
+        (
+            "whales.jsonl",
+            vec![
+                "whales",
+                "-n",
+                "4",
+                "--keys",
+                "20",
+                "--count",
+                "2",
+                "--share",
+                "60%",
+                "--arrivals",
+                "gamma",
+                "--cv",
+                "2",
+                "--seed",
+                "1",
+            ],
+        ),
+        (
+            "threads.jsonl",
+            vec![
+                "threads", "-n", "6", "--keys", "3", "--turns", "3", "--think", "0.01", "--closed", "--seed",
+                "1",
+            ],
+        ),
+        (
+            "spec.toml",
+            vec![
+                "threads",
+                "--keys",
+                "3",
+                "--user-sigma",
+                "0.5",
+                "--drift-sigma",
+                "0.3",
+                "--top-k",
+                "2",
+                "--print-spec",
+            ],
+        ),
         ("imported.jsonl", vec!["import", ROWS, "--max-input", "1400", "--speedup", "2"]),
         ("stats.txt", vec!["stats", ROWS]),
         ("stats.json", vec!["stats", ROWS, "--format", "json"]),
@@ -105,6 +147,33 @@ fn the_rate_moves_arrivals_and_nothing_else() {
         requests.collect()
     };
     assert_eq!(without_time("1"), without_time("500"));
+}
+
+/// What --print-spec prints generates what the flags generate.
+#[test]
+fn flags_are_a_shorthand_for_a_specification() {
+    for flags in [
+        &["zipf", "--keys", "50", "--gini", "0.6", "--key-sigma", "1"][..],
+        &["aggregate", "--keys", "500", "--arrivals", "weibull", "--cv", "2", "--population-seed", "3"],
+        &["whales", "--keys", "50", "--duration", "20s"],
+        &["threads", "--keys", "50", "--closed", "--max-turns", "5", "--single-turn-share", "30%"],
+    ] {
+        let printed = run(&[flags, &["--print-spec"]].concat());
+        let by_spec = pipe(&["spec", "-"], stdout(&printed).as_bytes());
+        assert_eq!(stdout(&by_spec), stdout(&run(flags)), "{flags:?}");
+    }
+}
+
+#[test]
+fn a_specification_file_and_what_flags_change() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../workloads/chat.toml");
+    let changed = run(&["spec", file, "-n", "50", "--qps", "7", "--seed", "9"]);
+    let header: Value =
+        serde_json::from_str(stdout(&changed).lines().next().expect("has one")).expect("is JSON");
+    assert_eq!((&header["requests"], &header["seed"]), (&50.into(), &9.into()));
+    assert_eq!(header["spec"]["arrivals"]["qps"], 7.0);
+    let by_flag = run(&["spec", "--config", file, "-n", "50", "--qps", "7", "--seed", "9"]);
+    assert_eq!(by_flag.stdout, changed.stdout);
 }
 
 #[test]
@@ -167,7 +236,19 @@ fn a_window_a_limit_and_clipped_outputs() {
 
 #[test]
 fn bad_input_is_one_sentence_and_exit_2() {
-    let cases: [(&[&str], &[u8], &str); 12] = [
+    let cases: [(&[&str], &[u8], &str); 16] = [
+        (
+            &["spec", "-"],
+            b"seed = 1\n[arrivals]\nqsp = 5\n",
+            "cr-gen: <stdin>:3: unknown field \"qsp\"; did you mean \"qps\"? (one of qps, process, cv, gaps_file, block)\n",
+        ),
+        (&["spec", "-"], b"", "cr-gen: <stdin>:1: missing field `output_tokens`\n"),
+        (&["spec", "/nonexistent.toml"], b"", "cr-gen: cannot open /nonexistent.toml: no such file\n"),
+        (
+            &["zipf", "--arrivals", "gamma"],
+            b"",
+            "cr-gen: arrivals.cv: is missing; gamma and weibull need it\n",
+        ),
         (&["stats", "-"], b"", "cr-gen: <stdin>: the input is empty; a trace has at least one line\n"),
         (&["stats", "-"], b"{\"schema\":\"cacheroute.trace/1\"}\n", "cr-gen: -: the trace has no requests\n"),
         (
@@ -201,7 +282,7 @@ fn bad_input_is_one_sentence_and_exit_2() {
         (
             &["zipf", "--key-tokens", "0", "--user-tokens", "0", "--global-tokens", "0"],
             b"",
-            "cr-gen: prompt: has no parts; give at least one [[prompt]] table\n",
+            "cr-gen: prompt: has no parts; give at least one [[prompt]] table with tokens\n",
         ),
         (
             &["zipf", "-n", "1G", "--qps", "0.001"],
@@ -223,7 +304,7 @@ fn bad_input_is_one_sentence_and_exit_2() {
 
 #[test]
 fn help_names_every_flag_and_the_extras_print() {
-    for command in ["zipf", "aggregate", "import", "stats"] {
+    for command in ["zipf", "aggregate", "whales", "threads", "spec", "import", "stats"] {
         let help = run(&[command, "--help"]);
         assert!(stdout(&help).contains("Examples:"), "{command}");
     }

@@ -1,12 +1,13 @@
 //! How fast a workload is drawn and written. Run with `cargo bench -p cr-workload`.
 
 use cr_trace::{TraceHeader, TraceWriter};
-use cr_workload::arrivals::{Arrivals, Process};
-use cr_workload::popularity::{Law, Popularity};
+use cr_workload::arrivals::Arrivals;
+use cr_workload::popularity::Popularity;
 use cr_workload::prompt::{Part, PartScope};
 use cr_workload::{Generator, Length, Spec};
 use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
+use std::path::Path;
 
 const REQUESTS: u64 = 100_000;
 
@@ -20,16 +21,11 @@ fn spec(key_sigma: f64) -> Spec {
         requests: Some(REQUESTS),
         duration_s: None,
         output_tokens: Length::lognormal(64, key_sigma),
-        popularity: Popularity {
-            model: Law::Zipf,
-            keys: 10_000,
-            alpha: Some(1.0),
-            sigma: None,
-            gini: None,
-            max_share: None,
-            seed: None,
-        },
-        arrivals: Arrivals { qps: 50.0, process: Process::Poisson },
+        popularity: Popularity::zipf(10_000, 1.0),
+        arrivals: Arrivals::poisson(50.0),
+        about: None,
+        rate: None,
+        threads: None,
         prompt: vec![
             Part::new(PartScope::Global, Length::Constant(256)),
             Part::new(PartScope::Key, Length::lognormal(600, key_sigma)),
@@ -41,7 +37,7 @@ fn spec(key_sigma: f64) -> Spec {
 /// Requests drawn and dropped.
 #[divan::bench(args = [0.0, 1.0])]
 fn draw(bencher: Bencher<'_, '_>, sigma: f64) {
-    let generator = Generator::new(&spec(sigma)).expect("is valid");
+    let generator = Generator::new(&spec(sigma), Path::new("")).expect("is valid");
     bencher
         .counter(ItemsCount::new(REQUESTS))
         .with_inputs(|| generator.clone())
@@ -51,7 +47,7 @@ fn draw(bencher: Bencher<'_, '_>, sigma: f64) {
 /// Requests drawn and written as native JSON lines, on one thread.
 #[divan::bench(args = [0.0, 1.0])]
 fn write_native(bencher: Bencher<'_, '_>, sigma: f64) {
-    let generator = Generator::new(&spec(sigma)).expect("is valid");
+    let generator = Generator::new(&spec(sigma), Path::new("")).expect("is valid");
     let write = |generator: Generator, out: Vec<u8>| {
         let mut writer = TraceWriter::with_header(out, &TraceHeader::new("bench")).expect("writes");
         generator.for_each(|request| writer.write(&request).expect("writes"));
@@ -68,14 +64,6 @@ fn write_native(bencher: Bencher<'_, '_>, sigma: f64) {
 /// The primary population of 128,824 keys, drawn by sigma.
 #[divan::bench]
 fn primary_population(bencher: Bencher<'_, '_>) {
-    let popularity = Popularity {
-        model: Law::Lognormal,
-        keys: 128_824,
-        alpha: None,
-        sigma: Some(1.648),
-        gini: None,
-        max_share: Some(0.003),
-        seed: None,
-    };
-    bencher.bench(|| popularity.shares(42).expect("is valid"));
+    let popularity = Popularity { max_share: Some(0.003), ..Popularity::lognormal(128_824, 1.648) };
+    bencher.bench(|| popularity.draw(42, Path::new("")).expect("is valid"));
 }

@@ -1,5 +1,7 @@
 //! What can be wrong with a specification.
 
+use std::path::Path;
+
 /// Why a specification describes no workload.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkloadError {
@@ -38,4 +40,31 @@ impl WorkloadError {
     pub fn field(field: &'static str, what: impl Into<String>) -> WorkloadError {
         WorkloadError::Field { field, what: what.into() }
     }
+
+    /// An error of a file that a field names, on one of its lines where there is one to blame.
+    pub fn file(
+        field: &'static str,
+        file: &Path,
+        line: Option<usize>,
+        what: impl Into<String>,
+    ) -> WorkloadError {
+        let mut name = file.display().to_string();
+        if let Some(line) = line {
+            name = format!("{name}:{line}");
+        }
+        WorkloadError::File { field, file: name, what: what.into() }
+    }
+}
+
+/// Checks that a number lies within a range; NaN lies nowhere.
+pub(crate) fn within(
+    field: &'static str,
+    value: f64,
+    range: std::ops::RangeInclusive<f64>,
+) -> Result<(), WorkloadError> {
+    if range.contains(&value) {
+        return Ok(());
+    }
+    let (low, high) = range.into_inner();
+    Err(WorkloadError::field(field, format!("is {value}, it must lie between {low} and {high}")))
 }

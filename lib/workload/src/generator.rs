@@ -1,114 +1,208 @@
 //! From a specification to requests.
 
 use crate::arrivals::ArrivalClock;
-use crate::popularity::KeyPicker;
-use crate::prompt::{Part, PartScope};
+use crate::drift::KeyPicker;
+use crate::length::LengthSampler;
+use crate::parts::PartState;
+use crate::threads::{Loop, ThreadDraws};
 use crate::{Spec, WorkloadError};
-use compact_str::{CompactString, format_compact};
-use cr_trace::{ContentId, Key, Prompt, Request, RequestId, Segment, Stream, stream};
+use compact_str::format_compact;
+use cr_trace::{ContentId, Key, Prompt, Request, RequestId, Segment, SessionId, Stream, stream};
+use smallvec::SmallVec;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::path::Path;
 
-/// The requests of a specification, in order of arrival. Memory depends on the number of keys, not of requests.
+/// The requests of a specification, in order of arrival. Memory depends on the number of keys and of threads that are
+/// under way, not on the number of requests.
 #[derive(Clone, Debug)]
 pub struct Generator {
-    spec: Spec,
+    requests: u64,
+    duration_s: f64,
+    mode: Loop,
+    key_per_thread: bool,
     clock: ArrivalClock,
     keys: KeyPicker,
     parts: Vec<PartState>,
+    output: LengthSampler,
     outputs: Stream,
+    threads: Option<ThreadDraws>,
+    /// When the next thread starts; a request without threads is a thread of one turn.
+    next_start_s: f64,
+    started: u64,
+    /// Threads that have turns left, by the time of the next one in microseconds, and by their number.
+    waiting: BinaryHeap<Reverse<(u64, u64)>>,
+    active: BTreeMap<u64, Thread>,
     next_id: u64,
 }
 
-/// What a part of the prompt carries from request to request.
+/// A thread under way. Its lengths and think times are drawn when it starts, so that how threads interleave, which the
+/// rate decides, changes none of them.
 #[derive(Clone, Debug)]
-struct PartState {
-    part: Part,
-    /// The content of a global part.
-    global: Option<Segment>,
-    /// The length of a key's part, by rank of the key; empty where the length is constant.
-    by_key: Vec<u32>,
-    rng: Stream,
+struct Thread {
+    number: u64,
+    rank: usize,
+    key: Key,
+    /// Turns still to come, the next one last.
+    turns: Vec<Turn>,
+    history: Vec<(RequestId, Turn)>,
 }
 
-impl PartState {
-    fn new(part: &Part, keys: u64, seed: u64) -> PartState {
-        let purpose = match part.scope {
-            PartScope::Global => "global-tokens",
-            PartScope::Key => "key-tokens",
-            PartScope::Request => "user-tokens",
-        };
-        let mut rng =
-            stream(seed, &part.name.as_ref().map_or(purpose.into(), |name| format!("{purpose}/{name}")));
-        let (mut global, mut by_key) = (None, Vec::new());
-        match (part.scope, &part.tokens) {
-            (PartScope::Global, tokens) => {
-                let name = part.name.as_deref().unwrap_or("template");
-                global = Some(Segment(ContentId::global(name), tokens.draw(&mut rng)));
-            }
-            (PartScope::Key, crate::Length::Drawn(_)) => {
-                by_key = (0..keys).map(|_| part.tokens.draw(&mut rng)).collect();
-            }
-            _ => {}
-        }
-        PartState { part: part.clone(), global, by_key, rng }
-    }
-
-    fn segment(&mut self, rank: usize, key: &Key, id: RequestId) -> Segment {
-        if let Some(global) = &self.global {
-            return global.clone();
-        }
-        let tokens = match self.by_key.get(rank) {
-            Some(&tokens) => tokens,
-            None => self.part.tokens.draw(&mut self.rng),
-        };
-        let mut content = match self.part.scope {
-            PartScope::Request => ContentId::user(id).0,
-            PartScope::Key | PartScope::Global => key_content(key),
-        };
-        if let Some(name) = &self.part.name {
-            content.push('/');
-            content.push_str(name);
-        }
-        Segment(ContentId(content), tokens)
-    }
-}
-
-fn key_content(key: &Key) -> CompactString {
-    let mut content = CompactString::const_new("k:");
-    content.push_str(key);
-    content
+#[derive(Clone, Debug)]
+struct Turn {
+    /// One length for each part of scope `request`.
+    user: SmallVec<[u32; 2]>,
+    output_tokens: u32,
+    /// Seconds after the turn before it; 0 for the first.
+    think_s: f64,
 }
 
 impl Generator {
-    /// Prepares the requests of a specification.
+    /// Prepares the requests of a specification whose files are relative to `folder`.
     ///
     /// # Errors
     ///
-    /// As [`Spec::check`], and a population that cannot be drawn.
-    pub fn new(spec: &Spec) -> Result<Generator, WorkloadError> {
+    /// As [`Spec::check`]; a population that cannot be drawn; a file that cannot be used.
+    pub fn new(spec: &Spec, folder: &Path) -> Result<Generator, WorkloadError> {
         spec.check()?;
-        let keys = KeyPicker::new(spec.popularity.shares(spec.seed)?, spec.seed)?;
-        let parts =
-            spec.prompt.iter().map(|part| PartState::new(part, spec.popularity.keys, spec.seed)).collect();
+        let seed = spec.seed;
+        let population = spec.popularity.draw(seed, folder)?;
+        let parts: Result<Vec<_>, _> = spec
+            .prompt
+            .iter()
+            .map(|part| PartState::new(part, population.shares.len(), seed, folder))
+            .collect();
+        let turns = spec.threads.as_ref().map_or(1.0, |threads| threads.expected_turns());
+        let mut clock = ArrivalClock::new(&spec.arrivals, spec.rate.as_ref(), turns, seed, folder)?;
         Ok(Generator {
-            clock: ArrivalClock::new(&spec.arrivals, spec.seed),
-            keys,
-            parts,
-            outputs: stream(spec.seed, "output-tokens"),
+            requests: spec.requests.unwrap_or(u64::MAX),
+            duration_s: spec.duration_s.unwrap_or(f64::INFINITY),
+            mode: spec.threads.as_ref().map_or(Loop::Open, |threads| threads.mode),
+            key_per_thread: spec.threads.as_ref().is_some_and(|threads| threads.key_per_thread),
+            next_start_s: clock.next_s(),
+            clock,
+            keys: KeyPicker::new(population, spec.popularity.drift.as_ref(), seed)?,
+            parts: parts?,
+            output: spec.output_tokens.sampler("output_tokens", folder)?,
+            outputs: stream(seed, "output-tokens"),
+            threads: spec.threads.as_ref().map(|threads| ThreadDraws::new(threads, seed)),
+            started: 0,
+            waiting: BinaryHeap::new(),
+            active: BTreeMap::new(),
             next_id: 0,
-            spec: spec.clone(),
         })
     }
 
-    /// How many requests there will be in all. Where only a duration is given, this draws the arrivals once.
+    /// How many requests there will be in all. Where only a duration is given, this draws what decides it once.
     pub fn total(&self) -> u64 {
-        let limit = self.spec.requests.unwrap_or(u64::MAX);
-        let Some(duration_s) = self.spec.duration_s else { return limit };
-        let mut clock = ArrivalClock::new(&self.spec.arrivals, self.spec.seed);
-        let mut count = 0;
-        while count < limit && clock.next_s() < duration_s {
-            count += 1;
+        if self.duration_s.is_infinite() {
+            return self.requests;
         }
-        count
+        let mut ahead = self.clone();
+        if self.threads.is_some() {
+            return Iterator::count(ahead) as u64;
+        }
+        let mut total = 0;
+        while total < self.requests && ahead.next_start_s < self.duration_s {
+            ahead.next_start_s = ahead.clock.next_s();
+            total += 1;
+        }
+        total
+    }
+
+    /// Draws everything about the thread that starts at `t_s`.
+    fn start(&mut self, t_s: f64) -> Thread {
+        let rank = self.keys.pick(t_s);
+        let count = self.threads.as_mut().map_or(1, ThreadDraws::turns);
+        let mut turns: Vec<Turn> = (0..count)
+            .map(|index| Turn {
+                user: self
+                    .parts
+                    .iter_mut()
+                    .filter(|part| part.is_request())
+                    .map(PartState::draw_tokens)
+                    .collect(),
+                output_tokens: self.output.draw(&mut self.outputs),
+                think_s: match &mut self.threads {
+                    Some(threads) if index > 0 => threads.think_s(),
+                    _ => 0.0,
+                },
+            })
+            .collect();
+        turns.reverse();
+        let number = self.started;
+        self.started += 1;
+        Thread { number, rank, key: self.keys.name(rank), turns, history: Vec::new() }
+    }
+
+    /// The next turn of a thread as a request.
+    fn request(&mut self, thread: &mut Thread, turn: &Turn, t_s: f64) -> Request {
+        let id = RequestId(self.next_id);
+        self.next_id += 1;
+        let prompt = self.prompt(thread, turn, id);
+        let last = thread.history.last().map(|(id, _)| *id);
+        let closed = self.mode == Loop::Closed && last.is_some();
+        let session = self.threads.is_some().then(|| -> SessionId { format_compact!("s{}", thread.number) });
+        let (key, tenant) = match &session {
+            Some(session) if self.key_per_thread => (session.clone(), Some(thread.key.clone())),
+            _ => (thread.key.clone(), None),
+        };
+        Request {
+            id,
+            t_s,
+            key,
+            tenant,
+            turn: session.is_some().then_some(thread.history.len() as u32 + 1),
+            session,
+            after: last.filter(|_| closed),
+            think_s: closed.then_some(turn.think_s),
+            prompt,
+            output_tokens: turn.output_tokens,
+        }
+    }
+
+    fn prompt(&mut self, thread: &Thread, turn: &Turn, id: RequestId) -> Prompt {
+        let mut prompt = Prompt::new();
+        let mut user = 0;
+        for index in 0..self.parts.len() {
+            if self.parts[index].is_thread() {
+                for (earlier, turn) in &thread.history {
+                    let requests = self.parts.iter().filter(|part| part.is_request());
+                    prompt.extend(
+                        requests.zip(&turn.user).map(|(part, &tokens)| part.user_segment(*earlier, tokens)),
+                    );
+                    prompt.push(Segment(ContentId::answer(*earlier), turn.output_tokens));
+                }
+            } else if self.parts[index].is_request() {
+                prompt.push(self.parts[index].user_segment(id, turn.user[user]));
+                user += 1;
+            } else {
+                prompt.extend(self.parts[index].shared_segment(thread.rank, &thread.key));
+            }
+        }
+        prompt
+    }
+
+    /// The next turn in time: of a waiting thread, or the first of a new one. `None` once that lies past the duration.
+    fn next_turn(&mut self) -> Option<(f64, Thread)> {
+        let waiting = self.waiting.peek().map(|&Reverse((at_us, number))| (at_us as f64 / 1e6, number));
+        match waiting {
+            Some((at_s, number)) if at_s <= self.next_start_s => {
+                if at_s >= self.duration_s {
+                    return None;
+                }
+                self.waiting.pop();
+                self.active.remove(&number).map(|thread| (at_s, thread))
+            }
+            _ => {
+                let at_s = self.next_start_s;
+                if at_s >= self.duration_s {
+                    return None;
+                }
+                self.next_start_s = self.clock.next_s();
+                Some((at_s, self.start(at_s)))
+            }
+        }
     }
 }
 
@@ -116,32 +210,18 @@ impl Iterator for Generator {
     type Item = Request;
 
     fn next(&mut self) -> Option<Request> {
-        if self.spec.requests.is_some_and(|requests| self.next_id >= requests) {
+        if self.next_id >= self.requests {
             return None;
         }
-        let t_s = self.clock.next_s();
-        if self.spec.duration_s.is_some_and(|duration_s| t_s >= duration_s) {
-            // Nothing later can be earlier: the stream has ended for good.
-            self.spec.requests = Some(self.next_id);
-            return None;
+        let (t_s, mut thread) = self.next_turn()?;
+        let turn = thread.turns.pop()?;
+        let request = self.request(&mut thread, &turn, t_s);
+        if let Some(next) = thread.turns.last() {
+            let at_us = ((t_s + next.think_s) * 1e6).round() as u64;
+            self.waiting.push(Reverse((at_us, thread.number)));
+            thread.history.push((request.id, turn));
+            self.active.insert(thread.number, thread);
         }
-        let id = RequestId(self.next_id);
-        self.next_id += 1;
-        let rank = self.keys.pick();
-        let key: Key = format_compact!("k{rank}");
-        let prompt: Prompt = self.parts.iter_mut().map(|part| part.segment(rank, &key, id)).collect();
-        let output_tokens = self.spec.output_tokens.draw(&mut self.outputs);
-        Some(Request {
-            id,
-            t_s,
-            key,
-            tenant: None,
-            session: None,
-            turn: None,
-            after: None,
-            think_s: None,
-            prompt,
-            output_tokens,
-        })
+        Some(request)
     }
 }

@@ -1,10 +1,12 @@
 //! How many tokens something has.
 
 use crate::WorkloadError;
-use rand::Rng;
+use rand::{Rng, RngExt};
 use rand_distr::{Distribution, StandardNormal};
 use serde::de::value::MapAccessDeserializer;
 use serde::{Deserialize, Deserializer, Serialize};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A longest length that no model reaches; it keeps sums of lengths within 32 bits.
 pub const MAX_TOKENS: u32 = 100_000_000;
@@ -35,6 +37,11 @@ pub enum Drawn {
         /// No longer than this.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max: Option<u32>,
+    },
+    /// One of the lengths of a file, each as likely as the next.
+    Empirical {
+        /// One length a line; relative to the specification's folder.
+        file: PathBuf,
     },
 }
 
@@ -92,7 +99,7 @@ impl Length {
             Length::Constant(tokens) if tokens > MAX_TOKENS => {
                 error(format!("{tokens} tokens are too many, at most {MAX_TOKENS}"))
             }
-            Length::Constant(_) => Ok(()),
+            Length::Constant(_) | Length::Drawn(Drawn::Empirical { .. }) => Ok(()),
             Length::Drawn(Drawn::Lognormal { mean, sigma, min, max }) => {
                 if !(1.0..=f64::from(MAX_TOKENS)).contains(&mean) {
                     return error(format!("mean is {mean}, it must lie between 1 and {MAX_TOKENS}"));
@@ -111,16 +118,71 @@ impl Length {
         }
     }
 
-    /// Draws a length. A constant one draws nothing.
-    pub fn draw(&self, rng: &mut impl Rng) -> u32 {
-        match *self {
-            Length::Constant(tokens) => tokens,
-            Length::Drawn(Drawn::Lognormal { mean, sigma, min, max }) => {
-                let normal: f64 = StandardNormal.sample(rng);
-                let tokens = libm::exp(libm::log(mean) - sigma * sigma / 2.0 + sigma * normal).round();
-                // The cast saturates, so a huge draw ends at the limit.
-                (tokens as u32).clamp(min.unwrap_or(1).max(1), max.unwrap_or(MAX_TOKENS))
+    /// Whether all draws are the same.
+    pub fn is_constant(&self) -> bool {
+        matches!(self, Length::Constant(_))
+    }
+
+    /// Makes ready to draw; `folder` is where the files of the specification are.
+    ///
+    /// # Errors
+    ///
+    /// As [`Length::check`], and a file of lengths that cannot be used.
+    pub fn sampler(&self, field: &'static str, folder: &Path) -> Result<LengthSampler, WorkloadError> {
+        self.check(field)?;
+        Ok(match self {
+            Length::Constant(tokens) => LengthSampler::Constant(*tokens),
+            Length::Drawn(Drawn::Lognormal { mean, sigma, min, max }) => LengthSampler::Lognormal {
+                mu: libm::log(*mean) - sigma * sigma / 2.0,
+                sigma: *sigma,
+                min: min.unwrap_or(1),
+                max: max.unwrap_or(MAX_TOKENS),
+            },
+            Length::Drawn(Drawn::Empirical { file }) => {
+                let accept = |tokens: f64| {
+                    if tokens.fract() == 0.0 && (1.0..=f64::from(MAX_TOKENS)).contains(&tokens) {
+                        return Ok(());
+                    }
+                    Err(format!("{tokens} is no length; a whole number between 1 and {MAX_TOKENS}"))
+                };
+                let lengths = crate::numbers::read(field, &folder.join(file), accept)?;
+                LengthSampler::Empirical(lengths.into_iter().map(|tokens| tokens as u32).collect())
             }
+        })
+    }
+}
+
+/// A length, ready to draw.
+#[derive(Clone, Debug)]
+pub enum LengthSampler {
+    /// Always the same; draws nothing.
+    Constant(u32),
+    /// exp(N(mu, sigma)), rounded and clipped.
+    Lognormal {
+        /// Mean of the logarithm.
+        mu: f64,
+        /// Standard deviation of the logarithm.
+        sigma: f64,
+        /// No shorter.
+        min: u32,
+        /// No longer.
+        max: u32,
+    },
+    /// One of these.
+    Empirical(Arc<[u32]>),
+}
+
+impl LengthSampler {
+    /// Draws a length.
+    pub fn draw(&self, rng: &mut impl Rng) -> u32 {
+        match self {
+            LengthSampler::Constant(tokens) => *tokens,
+            LengthSampler::Lognormal { mu, sigma, min, max } => {
+                let normal: f64 = StandardNormal.sample(rng);
+                // The cast saturates, so a huge draw ends at the limit.
+                (libm::exp(mu + sigma * normal).round() as u32).clamp(*min, *max)
+            }
+            LengthSampler::Empirical(lengths) => lengths[rng.random_range(0..lengths.len())],
         }
     }
 }
@@ -174,9 +236,9 @@ mod tests {
     /// Kolmogorov–Smirnov against the distribution asked for; rounding to whole tokens moves it by less than the bound.
     #[test]
     fn lognormal_lengths_fit() {
-        let length = Length::lognormal(6000, 0.8);
+        let sampler = Length::lognormal(6000, 0.8).sampler("x", Path::new("")).expect("is valid");
         let mut rng = stream(1, "lengths");
-        let draws: Vec<f64> = (0..20_000).map(|_| f64::from(length.draw(&mut rng))).collect();
+        let draws: Vec<f64> = (0..20_000).map(|_| f64::from(sampler.draw(&mut rng))).collect();
         let wanted = LogNormal::new(6000f64.ln() - 0.32, 0.8).expect("valid");
         let distance = ks_distance(draws.clone(), |x| wanted.cdf(x));
         assert!(distance < 1.63 / 20_000f64.sqrt(), "{distance}");
@@ -188,8 +250,31 @@ mod tests {
     fn clipping_holds() {
         let length =
             Length::Drawn(Drawn::Lognormal { mean: 100.0, sigma: 3.0, min: Some(20), max: Some(300) });
+        let sampler = length.sampler("x", Path::new("")).expect("is valid");
         let mut rng = stream(1, "lengths");
-        let draws: Vec<u32> = (0..1000).map(|_| length.draw(&mut rng)).collect();
+        let draws: Vec<u32> = (0..1000).map(|_| sampler.draw(&mut rng)).collect();
         assert_eq!((draws.iter().min(), draws.iter().max()), (Some(&20), Some(&300)));
+    }
+
+    #[test]
+    fn lengths_of_a_file_are_resampled() {
+        let folder = tempfile::tempdir().expect("is made");
+        let sampler = |text: &str| {
+            std::fs::write(folder.path().join("lengths.txt"), text).expect("writes");
+            Length::Drawn(Drawn::Empirical { file: "lengths.txt".into() }).sampler("x", folder.path())
+        };
+        let three = sampler("# tokens\n10\n20\n\n20\n").expect("is valid");
+        let mut rng = stream(1, "lengths");
+        let draws: Vec<u32> = (0..3000).map(|_| three.draw(&mut rng)).collect();
+        let twenties = draws.iter().filter(|&&tokens| tokens == 20).count();
+        assert!(draws.iter().all(|tokens| [10, 20].contains(tokens)) && (1880..2120).contains(&twenties));
+        for (text, end) in [
+            ("", "lengths.txt: has no numbers; one a line is wanted"),
+            ("5\nx\n", "lengths.txt:2: \"x\" is no number; the file has one a line"),
+            ("5\n0\n", "lengths.txt:2: 0 is no length; a whole number between 1 and 100000000"),
+        ] {
+            let error = sampler(text).expect_err("is refused").to_string();
+            assert!(error.starts_with("x: ") && error.ends_with(end), "{error}");
+        }
     }
 }

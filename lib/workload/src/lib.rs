@@ -1,10 +1,10 @@
 //! Synthetic workloads: a specification becomes an iterator of requests.
 //!
 //! * [`spec`] — the TOML specification, from which everything follows;
-//! * [`popularity`] — how often each key is asked for;
-//! * [`arrivals`] — when requests come;
+//! * [`popularity`] — how often each key is asked for; [`drift`] — drawing them, and how shares move;
+//! * [`arrivals`] — when requests come; [`profile`] — how the rate moves;
 //! * [`length`] — how many tokens something has;
-//! * [`prompt`] — what a prompt is made of;
+//! * [`prompt`] — what a prompt is made of; [`threads`] — multi-turn conversations;
 //! * [`generator`] — all of it together, as a stream of constant memory.
 //!
 //! One seed, one random stream per purpose: changing the rate moves the arrivals and changes no key, prompt or length.
@@ -12,14 +12,20 @@
 #![forbid(unsafe_code)]
 
 pub mod arrivals;
+pub mod drift;
 pub mod error;
 pub mod generator;
 pub mod length;
+mod numbers;
+mod parts;
 pub mod popularity;
+pub mod profile;
 pub mod prompt;
+mod rates;
 pub mod spec;
 #[cfg(test)]
 mod testing;
+pub mod threads;
 
 pub use error::WorkloadError;
 pub use generator::Generator;

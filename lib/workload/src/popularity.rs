@@ -1,16 +1,20 @@
 //! How often each key is asked for.
 //!
-//! The weights of a population are drawn (lognormal) or follow from rank (Zipf), sorted from the most popular down, cut
-//! and clipped, and sum to 1. Key `k0` is the most popular one.
+//! The weights of a population are drawn (lognormal), follow from rank (Zipf) or are given (rates), and are sorted from
+//! the most popular down. In this order: shares above `max_share` are clipped, keys beyond `top_k` dropped, whales
+//! injected; the shares then sum to 1. Key `k0` is the most popular one, unless rates give names.
 
 use crate::WorkloadError;
+use crate::drift::Drift;
+use crate::error::within;
 use cr_trace::stats::gini;
-use cr_trace::{Stream, stream};
-use rand_distr::weighted::WeightedAliasIndex;
+use cr_trace::{Key, stream};
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
-/// At most so many keys: 10 bytes or more are held for each.
+/// At most so many keys: 12 bytes or more are held for each.
 pub const MAX_KEYS: u64 = 100_000_000;
 
 /// The law of a population.
@@ -21,6 +25,18 @@ pub enum Law {
     Zipf,
     /// Weights are exp(sigma · N(0, 1)).
     Lognormal,
+    /// Weights are given by name, in `rates` or in `rates_file`.
+    Rates,
+}
+
+/// Keys injected on top of a population: each makes the same share of the requests.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Whales {
+    /// How many of the most popular keys become whales.
+    pub count: u64,
+    /// The share of the requests that they make together; the other keys keep their proportions in the rest.
+    pub share: f64,
 }
 
 /// A population of keys and their shares of the requests.
@@ -29,8 +45,9 @@ pub enum Law {
 pub struct Popularity {
     /// The law.
     pub model: Law,
-    /// How many keys.
-    pub keys: u64,
+    /// How many keys; `rates` counts its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keys: Option<u64>,
     /// The exponent of `zipf`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alpha: Option<f64>,
@@ -43,80 +60,178 @@ pub struct Popularity {
     /// No key makes more than this share of the requests; what is cut off goes to the others in proportion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_share: Option<f64>,
+    /// Only the requests of so many of the most popular keys are replayed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub top_k: Option<u64>,
     /// The population's own seed; the run's where absent. With it, seeds vary the traffic over one population.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
+    /// A file of the rates of `rates`: CSV with columns `key` and `rate`; relative to the specification's folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rates_file: Option<PathBuf>,
+    /// The rates of `rates`, by key, in any unit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rates: Option<BTreeMap<String, f64>>,
+    /// Injected whales.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whales: Option<Whales>,
+    /// How shares move over time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift: Option<Drift>,
+}
+
+/// A population drawn: its keys' shares, and their names where they are not `k0`, `k1`, …
+#[derive(Clone, Debug, PartialEq)]
+pub struct Population {
+    /// Most popular first; they sum to 1.
+    pub shares: Vec<f64>,
+    /// As many as shares, or none.
+    pub names: Vec<Key>,
 }
 
 impl Popularity {
+    fn of(model: Law, keys: u64) -> Popularity {
+        Popularity {
+            model,
+            keys: Some(keys),
+            alpha: None,
+            sigma: None,
+            gini: None,
+            max_share: None,
+            top_k: None,
+            seed: None,
+            rates_file: None,
+            rates: None,
+            whales: None,
+            drift: None,
+        }
+    }
+
+    /// Zipf's law: the key of rank r has weight r^−alpha.
+    pub fn zipf(keys: u64, alpha: f64) -> Popularity {
+        Popularity { alpha: Some(alpha), ..Popularity::of(Law::Zipf, keys) }
+    }
+
+    /// Lognormal weights.
+    pub fn lognormal(keys: u64, sigma: f64) -> Popularity {
+        Popularity { sigma: Some(sigma), ..Popularity::of(Law::Lognormal, keys) }
+    }
+
+    /// A law fitted to a Gini coefficient.
+    pub fn fitted(model: Law, keys: u64, gini: f64) -> Popularity {
+        Popularity { gini: Some(gini), ..Popularity::of(model, keys) }
+    }
+
     /// Checks the fields by themselves.
     ///
     /// # Errors
     ///
     /// The first field that is out of range or does not belong to the law.
     pub fn check(&self) -> Result<(), WorkloadError> {
-        let error = |field, what: String| Err(WorkloadError::field(field, what));
-        if !(1..=MAX_KEYS).contains(&self.keys) {
-            return error("popularity.keys", format!("{} keys; between 1 and {MAX_KEYS}", self.keys));
-        }
-        let (field, parameter, max, stranger, other) = match self.model {
-            Law::Zipf => ("popularity.alpha", self.alpha, 20.0, "popularity.sigma", self.sigma),
-            Law::Lognormal => ("popularity.sigma", self.sigma, 20.0, "popularity.alpha", self.alpha),
-        };
-        if other.is_some() {
-            return error(stranger, format!("does not belong to this model, which has {field}"));
-        }
-        match (parameter, self.gini) {
-            (Some(value), None) if !(0.0..=max).contains(&value) => {
-                return error(field, format!("is {value}, it must lie between 0 and {max}"));
-            }
-            (None, Some(gini)) if !(0.0..1.0).contains(&gini) => {
-                return error("popularity.gini", format!("is {gini}, it must be at least 0 and below 1"));
-            }
-            (Some(_), Some(_)) => {
-                return error("popularity.gini", format!("stands beside {field}; give one of the two"));
-            }
-            (None, None) => return error(field, "is missing; give it, or popularity.gini".into()),
-            _ => {}
-        }
-        if let Some(share) = self.max_share
-            && !(share * self.keys as f64 >= 1.0 && share <= 1.0)
+        self.check_law()?;
+        if let (Some(share), Some(keys)) = (self.max_share, self.keys)
+            && !(share * keys as f64 >= 1.0 && share <= 1.0)
         {
-            return error(
+            let least = 1.0 / keys as f64;
+            return Err(WorkloadError::field(
                 "popularity.max_share",
-                format!(
-                    "is {share}; {} keys need at least {} to make up all requests",
-                    self.keys,
-                    1.0 / self.keys as f64
-                ),
-            );
+                format!("is {share}; {keys} keys need at least {least} to make up all requests"),
+            ));
         }
-        Ok(())
+        if self.top_k == Some(0) {
+            return Err(WorkloadError::field("popularity.top_k", "0 keys; at least 1"));
+        }
+        if let Some(whales) = &self.whales {
+            within("popularity.whales.share", whales.share, 0.0..=1.0)?;
+            if whales.count == 0 {
+                return Err(WorkloadError::field("popularity.whales.count", "0 whales; at least 1"));
+            }
+        }
+        self.drift.as_ref().map_or(Ok(()), Drift::check)
     }
 
-    /// The shares of the keys, most popular first; they sum to 1. `seed` is the run's.
+    fn check_law(&self) -> Result<(), WorkloadError> {
+        let error = |field, what: String| Err(WorkloadError::field(field, what));
+        let parameters = [
+            ("popularity.alpha", self.alpha.is_some(), self.model == Law::Zipf),
+            ("popularity.sigma", self.sigma.is_some(), self.model == Law::Lognormal),
+            ("popularity.gini", self.gini.is_some(), self.model != Law::Rates),
+            ("popularity.max_share", self.max_share.is_some(), self.model != Law::Rates),
+            ("popularity.keys", self.keys.is_some(), self.model != Law::Rates),
+            ("popularity.rates", self.rates.is_some(), self.model == Law::Rates),
+            ("popularity.rates_file", self.rates_file.is_some(), self.model == Law::Rates),
+        ];
+        if let Some((field, ..)) = parameters.iter().find(|(_, given, belongs)| *given && !belongs) {
+            return error(*field, format!("does not belong to the model {:?}", self.model).to_lowercase());
+        }
+        let (field, parameter) = match self.model {
+            Law::Rates if self.rates.is_some() == self.rates_file.is_some() => {
+                return error("popularity.rates", "give either rates or rates_file".into());
+            }
+            Law::Rates => return Ok(()),
+            Law::Zipf => ("popularity.alpha", self.alpha),
+            Law::Lognormal => ("popularity.sigma", self.sigma),
+        };
+        match self.keys {
+            None => return error("popularity.keys", "is missing".into()),
+            Some(keys) if !(1..=MAX_KEYS).contains(&keys) => {
+                return error("popularity.keys", format!("{keys} keys; between 1 and {MAX_KEYS}"));
+            }
+            Some(_) => {}
+        }
+        match (parameter, self.gini) {
+            (Some(value), None) => within(field, value, 0.0..=20.0),
+            (None, Some(gini)) if (0.0..1.0).contains(&gini) => Ok(()),
+            (None, Some(gini)) => {
+                error("popularity.gini", format!("is {gini}, it must be at least 0 and below 1"))
+            }
+            (Some(_), Some(_)) => {
+                error("popularity.gini", format!("stands beside {field}; give one of the two"))
+            }
+            (None, None) => error(field, "is missing; give it, or popularity.gini".into()),
+        }
+    }
+
+    /// Draws the population. `seed` is the run's, `folder` where the files of the specification are.
     ///
     /// # Errors
     ///
-    /// As [`Popularity::check`], and a Gini coefficient that the law cannot reach.
-    pub fn shares(&self, seed: u64) -> Result<Vec<f64>, WorkloadError> {
+    /// As [`Popularity::check`]; a Gini coefficient that the law cannot reach; a file of rates that cannot be used.
+    pub fn draw(&self, seed: u64, folder: &Path) -> Result<Population, WorkloadError> {
         self.check()?;
-        let scores = self.scores(seed);
-        if let Some(parameter) = self.alpha.or(self.sigma) {
-            return Ok(self.realise(&scores, parameter));
+        let mut population = match self.model {
+            Law::Rates => crate::rates::population(self.rates.as_ref(), self.rates_file.as_deref(), folder)?,
+            Law::Zipf | Law::Lognormal => Population { shares: self.law_shares(seed)?, names: Vec::new() },
+        };
+        if let Some(top_k) = self.top_k {
+            let kept = usize::try_from(top_k).unwrap_or(usize::MAX).min(population.shares.len());
+            population.shares.truncate(kept);
+            population.names.truncate(kept);
+            normalise(&mut population.shares, 1.0);
         }
-        let wanted = self.gini.unwrap_or_default();
-        let parameter = self.fit(&scores, wanted)?;
+        if let Some(whales) = &self.whales {
+            inject(&mut population.shares, whales)?;
+        }
+        Ok(population)
+    }
+
+    fn law_shares(&self, seed: u64) -> Result<Vec<f64>, WorkloadError> {
+        let scores = self.scores(seed);
+        let parameter = match (self.alpha.or(self.sigma), self.gini) {
+            (Some(parameter), _) => parameter,
+            (None, wanted) => self.fit(&scores, wanted.unwrap_or_default())?,
+        };
         Ok(self.realise(&scores, parameter))
     }
 
     /// A weight is exp(parameter · score): for Zipf the score is −ln rank, for the lognormal law a normal draw.
     fn scores(&self, seed: u64) -> Vec<f64> {
+        let keys = self.keys.unwrap_or_default();
         match self.model {
-            Law::Zipf => (1..=self.keys).map(|rank| -libm::log(rank as f64)).collect(),
-            Law::Lognormal => {
+            Law::Zipf => (1..=keys).map(|rank| -libm::log(rank as f64)).collect(),
+            Law::Lognormal | Law::Rates => {
                 let mut rng = stream(self.seed.unwrap_or(seed), "popularity");
-                let mut scores: Vec<f64> = (0..self.keys).map(|_| StandardNormal.sample(&mut rng)).collect();
+                let mut scores: Vec<f64> = (0..keys).map(|_| StandardNormal.sample(&mut rng)).collect();
                 scores.sort_unstable_by(|a, b| b.total_cmp(a));
                 scores
             }
@@ -127,8 +242,7 @@ impl Popularity {
         // Relative to the top, so that nothing overflows.
         let top = scores.first().copied().unwrap_or_default();
         let mut shares: Vec<f64> = scores.iter().map(|score| libm::exp(parameter * (score - top))).collect();
-        let sum: f64 = shares.iter().sum();
-        shares.iter_mut().for_each(|share| *share /= sum);
+        normalise(&mut shares, 1.0);
         if let Some(max_share) = self.max_share {
             clip(&mut shares, max_share);
         }
@@ -175,53 +289,35 @@ fn clip(shares: &mut [f64], max_share: f64) {
     shares[..clipped].fill(max_share);
 }
 
-/// Draws keys by their shares, in constant time (Walker's alias method).
-#[derive(Clone, Debug)]
-pub struct KeyPicker {
-    alias: WeightedAliasIndex<f64>,
-    rng: Stream,
+/// Scales shares so that they sum to `sum`.
+pub(crate) fn normalise(shares: &mut [f64], sum: f64) {
+    let scale = sum / shares.iter().sum::<f64>();
+    shares.iter_mut().for_each(|share| *share *= scale);
 }
 
-impl KeyPicker {
-    /// Draws from `shares` (not all zero) by the stream `keys` of the seed.
-    ///
-    /// # Errors
-    ///
-    /// Shares that cannot be drawn from.
-    pub fn new(shares: Vec<f64>, seed: u64) -> Result<KeyPicker, WorkloadError> {
-        let alias = WeightedAliasIndex::new(shares).map_err(|error| {
-            WorkloadError::field("popularity", format!("the shares are unusable: {error}"))
-        })?;
-        Ok(KeyPicker { alias, rng: stream(seed, "keys") })
+/// Makes whales of the leading keys.
+fn inject(shares: &mut [f64], whales: &Whales) -> Result<(), WorkloadError> {
+    let count = usize::try_from(whales.count).unwrap_or(usize::MAX);
+    if count >= shares.len() {
+        return Err(WorkloadError::field(
+            "popularity.whales.count",
+            format!("{count} whales among {} keys leave no others", shares.len()),
+        ));
     }
-
-    /// The rank of the next request's key, from 0.
-    pub fn pick(&mut self) -> usize {
-        self.alias.sample(&mut self.rng)
-    }
+    shares[..count].fill(whales.share / count as f64);
+    normalise(&mut shares[count..], 1.0 - whales.share);
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{chi_square, ks_distance};
+    use crate::testing::ks_distance;
     use proptest::prelude::*;
     use statrs::distribution::{ContinuousCDF, Normal};
 
-    fn lognormal(keys: u64, sigma: f64) -> Popularity {
-        Popularity {
-            model: Law::Lognormal,
-            keys,
-            alpha: None,
-            sigma: Some(sigma),
-            gini: None,
-            max_share: None,
-            seed: None,
-        }
-    }
-
-    fn zipf(keys: u64, alpha: f64) -> Popularity {
-        Popularity { model: Law::Zipf, alpha: Some(alpha), sigma: None, ..lognormal(keys, 0.0) }
+    fn shares(spec: &Popularity, seed: u64) -> Result<Vec<f64>, WorkloadError> {
+        spec.draw(seed, Path::new("")).map(|population| population.shares)
     }
 
     fn gini_of(shares: &[f64]) -> f64 {
@@ -234,9 +330,8 @@ mod tests {
     #[test]
     fn the_primary_population_has_its_published_statistics() {
         for seed in 1..=5 {
-            let shares = Popularity { max_share: Some(0.003), ..lognormal(128_824, 1.648) }
-                .shares(seed)
-                .expect("is valid");
+            let spec = Popularity { max_share: Some(0.003), ..Popularity::lognormal(128_824, 1.648) };
+            let shares = shares(&spec, seed).expect("is valid");
             let top: f64 = shares[..128_824 * 4 / 100].iter().sum();
             assert!((gini_of(&shares) - 0.756).abs() < 0.005, "{}", gini_of(&shares));
             assert!((top - 0.459).abs() < 0.008, "{top}");
@@ -247,8 +342,8 @@ mod tests {
     #[test]
     fn a_population_fitted_to_its_gini_has_it() {
         let by_gini = |model, keys, gini, max_share| {
-            let spec = Popularity { model, sigma: None, gini: Some(gini), max_share, ..lognormal(keys, 0.0) };
-            spec.shares(3).map(|shares| (gini_of(&shares), shares[0]))
+            let spec = Popularity { max_share, ..Popularity::fitted(model, keys, gini) };
+            shares(&spec, 3).map(|shares| (gini_of(&shares), shares[0]))
         };
         for (model, max_share) in [(Law::Zipf, None), (Law::Lognormal, None), (Law::Lognormal, Some(0.003))] {
             let (gini, top) = by_gini(model, 20_000, 0.756, max_share).expect("is valid");
@@ -263,7 +358,7 @@ mod tests {
 
     #[test]
     fn lognormal_weights_fit() {
-        let shares = lognormal(20_000, 1.3).shares(9).expect("is valid");
+        let shares = shares(&Popularity::lognormal(20_000, 1.3), 9).expect("is valid");
         let logs: Vec<f64> = shares.iter().map(|share| share.ln()).collect();
         let mean = logs.iter().sum::<f64>() / 20_000.0;
         let normal = Normal::new(mean, 1.3).expect("valid");
@@ -271,31 +366,53 @@ mod tests {
         assert!(distance < 1.63 / 20_000f64.sqrt(), "{distance}");
     }
 
-    /// χ² with 49 degrees of freedom stays below 74.9 in 99 of 100 cases.
     #[test]
-    fn keys_are_drawn_by_their_shares() {
-        let shares = zipf(50, 1.1).shares(0).expect("is valid");
+    fn zipf_weights_follow_from_rank() {
+        let shares = shares(&Popularity::zipf(50, 1.1), 0).expect("is valid");
         assert!((shares[0] / shares[9] - 10f64.powf(1.1)).abs() < 1e-9);
-        let mut picker = KeyPicker::new(shares.clone(), 4).expect("is valid");
-        let mut counts = vec![0; 50];
-        (0..100_000).for_each(|_| counts[picker.pick()] += 1);
-        let chi = chi_square(&counts, &shares);
-        assert!(chi < 74.9, "{chi}");
+        assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-12);
     }
 
     #[test]
     fn a_population_of_its_own_seed_stays_when_the_run_s_changes() {
-        let fixed = Popularity { seed: Some(5), ..lognormal(100, 1.0) };
-        assert_eq!(fixed.shares(1).expect("valid"), fixed.shares(2).expect("valid"));
-        let free = lognormal(100, 1.0);
-        assert_ne!(free.shares(1).expect("valid"), free.shares(2).expect("valid"));
+        let fixed = Popularity { seed: Some(5), ..Popularity::lognormal(100, 1.0) };
+        assert_eq!(shares(&fixed, 1).expect("valid"), shares(&fixed, 2).expect("valid"));
+        let free = Popularity::lognormal(100, 1.0);
+        assert_ne!(shares(&free, 1).expect("valid"), shares(&free, 2).expect("valid"));
+    }
+
+    #[test]
+    fn the_active_set_keeps_its_proportions() {
+        let all = shares(&Popularity::zipf(1000, 1.0), 0).expect("is valid");
+        let top = Popularity { top_k: Some(128), ..Popularity::zipf(1000, 1.0) };
+        let top = shares(&top, 0).expect("is valid");
+        assert!(top.len() == 128 && (top.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+        assert!((top[0] / top[99] - all[0] / all[99]).abs() < 1e-9);
+        let more = Popularity { top_k: Some(5000), ..Popularity::zipf(1000, 1.0) };
+        assert_eq!(shares(&more, 0).expect("is valid").len(), 1000);
+    }
+
+    #[test]
+    fn whales_make_their_share_and_leave_the_rest_in_proportion() {
+        let plain = shares(&Popularity::zipf(100, 1.0), 0).expect("is valid");
+        let with =
+            |count, share| Popularity { whales: Some(Whales { count, share }), ..Popularity::zipf(100, 1.0) };
+        let shares = shares(&with(3, 0.45), 0).expect("is valid");
+        assert!((shares[..3].iter().sum::<f64>() - 0.45).abs() < 1e-12 && shares[0] == shares[2]);
+        assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+        assert!((shares[10] / shares[50] - plain[10] / plain[50]).abs() < 1e-9);
+        assert!(with(100, 0.5).draw(0, Path::new("")).is_err());
     }
 
     #[test]
     fn bad_fields_are_named() {
-        let good = lognormal(100, 1.0);
+        let good = Popularity::lognormal(100, 1.0);
         let cases = [
-            (Popularity { keys: 0, ..good.clone() }, "popularity.keys: 0 keys; between 1 and 100000000"),
+            (
+                Popularity { keys: Some(0), ..good.clone() },
+                "popularity.keys: 0 keys; between 1 and 100000000",
+            ),
+            (Popularity { keys: None, ..good.clone() }, "popularity.keys: is missing"),
             (
                 Popularity { sigma: Some(f64::NAN), ..good.clone() },
                 "popularity.sigma: is NaN, it must lie between 0 and 20",
@@ -306,19 +423,28 @@ mod tests {
             ),
             (
                 Popularity { alpha: Some(1.0), ..good.clone() },
-                "popularity.alpha: does not belong to this model, which has popularity.sigma",
+                "popularity.alpha: does not belong to the model lognormal",
             ),
             (
                 Popularity { gini: Some(0.5), ..good.clone() },
                 "popularity.gini: stands beside popularity.sigma; give one of the two",
             ),
             (
-                Popularity { max_share: Some(0.001), ..good },
+                Popularity { max_share: Some(0.001), ..good.clone() },
                 "popularity.max_share: is 0.001; 100 keys need at least 0.01 to make up all requests",
+            ),
+            (Popularity { top_k: Some(0), ..good.clone() }, "popularity.top_k: 0 keys; at least 1"),
+            (
+                Popularity { whales: Some(Whales { count: 1, share: 1.5 }), ..good.clone() },
+                "popularity.whales.share: is 1.5, it must lie between 0 and 1",
+            ),
+            (
+                Popularity { rates: Some(BTreeMap::new()), ..good },
+                "popularity.rates: does not belong to the model lognormal",
             ),
         ];
         for (spec, expected) in cases {
-            assert_eq!(spec.shares(0).expect_err("is refused").to_string(), expected);
+            assert_eq!(spec.check().expect_err("is refused").to_string(), expected);
         }
     }
 

@@ -1,8 +1,11 @@
-//! The specification of a workload.
+//! The specification of a workload, as Rust and as TOML.
 
 use crate::arrivals::Arrivals;
+use crate::error::within;
 use crate::popularity::Popularity;
-use crate::prompt::{self, Part};
+use crate::profile::{Profile, ProfileClock};
+use crate::prompt::{self, Part, PartScope};
+use crate::threads::Threads;
 use crate::{Length, WorkloadError};
 use cr_trace::Time;
 use serde::{Deserialize, Serialize};
@@ -11,6 +14,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
+    /// What the workload shows, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub about: Option<String>,
     /// The seed of all random streams.
     #[serde(default)]
     pub seed: u64,
@@ -26,12 +32,43 @@ pub struct Spec {
     pub popularity: Popularity,
     /// When requests come.
     pub arrivals: Arrivals,
+    /// How the rate moves over time; level where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Profile>,
+    /// Requests come in threads; each by itself where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<Threads>,
     /// What a prompt is made of, in order.
     pub prompt: Vec<Part>,
 }
 
 impl Spec {
-    /// Checks everything that can be checked without drawing.
+    /// Reads a specification from TOML; `file` is what errors call it.
+    ///
+    /// # Errors
+    ///
+    /// Text that is no specification, with its line and the nearest name for a field that is not known. Values are
+    /// checked by [`Spec::check`].
+    pub fn from_toml(text: &str, file: &str) -> Result<Spec, WorkloadError> {
+        toml::from_str(text).map_err(|error| {
+            let start = error.span().map_or(0, |span| span.start).min(text.len());
+            let line = 1 + text.as_bytes()[..start].iter().filter(|&&byte| byte == b'\n').count();
+            let line = line_of_unknown(text, line, error.message()).unwrap_or(line);
+            WorkloadError::Syntax { file: file.into(), line, what: near_miss(error.message()) }
+        })
+    }
+
+    /// The specification as TOML, which [`Spec::from_toml`] reads back.
+    ///
+    /// # Errors
+    ///
+    /// A number that TOML cannot write (a seed above 2^63 − 1).
+    pub fn to_toml(&self) -> Result<String, WorkloadError> {
+        toml::to_string(self)
+            .map_err(|error| WorkloadError::field("spec", format!("cannot be written as TOML: {error}")))
+    }
+
+    /// Checks everything that can be checked without drawing or opening files.
     ///
     /// # Errors
     ///
@@ -40,29 +77,66 @@ impl Spec {
         if self.requests.is_none() && self.duration_s.is_none() {
             return Err(WorkloadError::field("requests", "is missing; give requests or duration_s"));
         }
-        if let Some(duration_s) = self.duration_s
-            && !(0.0..=Time::MAX_S).contains(&duration_s)
-        {
-            return Err(WorkloadError::field(
-                "duration_s",
-                format!("is {duration_s}, it must lie between 0 and {}", Time::MAX_S),
-            ));
+        if let Some(duration_s) = self.duration_s {
+            within("duration_s", duration_s, 0.0..=Time::MAX_S)?;
         }
         self.arrivals.check()?;
+        self.popularity.check()?;
+        self.output_tokens.check("output_tokens")?;
+        self.rate.as_ref().map_or(Ok(()), Profile::check)?;
+        self.threads.as_ref().map_or(Ok(()), Threads::check)?;
+        prompt::check(&self.prompt)?;
+        if self.threads.is_none() && self.prompt.iter().any(|part| part.scope == PartScope::Thread) {
+            return Err(WorkloadError::field(
+                "prompt",
+                "has a part of scope thread, but there is no [threads] table",
+            ));
+        }
         if self.nominal_duration_s() > Time::MAX_S {
             return Err(WorkloadError::field(
                 "arrivals.qps",
                 format!("so slow a rate makes the trace longer than {} seconds", Time::MAX_S),
             ));
         }
-        self.popularity.check()?;
-        self.output_tokens.check("output_tokens")?;
-        prompt::check(&self.prompt)
+        Ok(())
     }
 
-    /// How long the arrivals are expected to last, in seconds: the duration, or the requests at the given rate.
+    /// How long the arrivals are expected to last, in seconds: the duration, or until the rate has brought the requests.
     pub fn nominal_duration_s(&self) -> f64 {
-        let by_requests = self.requests.map_or(f64::INFINITY, |requests| requests as f64 / self.arrivals.qps);
+        let by_requests = self.requests.map_or(f64::INFINITY, |requests| {
+            ProfileClock::new(self.rate.as_ref()).advance(requests as f64 / self.arrivals.qps)
+        });
         by_requests.min(self.duration_s.unwrap_or(f64::INFINITY))
+    }
+}
+
+/// The line of an unknown field, where the error only knows the table that holds it and begins at `line`.
+fn line_of_unknown(text: &str, line: usize, message: &str) -> Option<usize> {
+    let name = message.strip_prefix("unknown field `")?.split('`').next()?;
+    let is_field = |text: &str| {
+        text.trim_start().strip_prefix(name).is_some_and(|rest| rest.trim_start().starts_with('='))
+    };
+    text.lines().enumerate().skip(line - 1).find(|(_, text)| is_field(text)).map(|(index, _)| index + 1)
+}
+
+/// Turns "unknown field `x`, expected one of `a`, `b`" into a sentence that names the nearest.
+fn near_miss(message: &str) -> String {
+    let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+    let (kind, Some((&typed, names))) = (message.split(" `").next().unwrap_or(message), quoted.split_first())
+    else {
+        return message.into();
+    };
+    if !matches!(kind, "unknown field" | "unknown variant") || names.is_empty() {
+        return message.into();
+    }
+    let nearest = names
+        .iter()
+        .map(|name| (strsim::normalized_damerau_levenshtein(typed, name), *name))
+        .filter(|(likeness, _)| *likeness > 0.5)
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    let what = if kind == "unknown field" { "unknown field" } else { "unknown value" };
+    match nearest {
+        Some((_, name)) => format!("{what} {typed:?}; did you mean {name:?}? (one of {})", names.join(", ")),
+        None => format!("{what} {typed:?}; one of {}", names.join(", ")),
     }
 }
