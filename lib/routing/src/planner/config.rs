@@ -21,6 +21,11 @@ impl Fleet {
         Fleet { speeds }
     }
 
+    /// Whether all shards are alike and up.
+    pub fn is_uniform(&self) -> bool {
+        self.speeds.iter().all(|&speed| speed == 1.0)
+    }
+
     /// The number of shards, up or not.
     pub fn shards(&self) -> u32 {
         self.speeds.len() as u32
@@ -42,6 +47,38 @@ impl Fleet {
     }
 }
 
+/// Who gets a place.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Admission {
+    /// Every prefix takes one warm slot: the paper's rule, by decreasing rate.
+    #[default]
+    Slots,
+    /// Every prefix takes its tokens: by hit tokens won per second and KV token kept.
+    Tokens {
+        /// KV tokens that one shard of speed 1 can keep.
+        kv_tokens: f64,
+    },
+}
+
+/// Where admitted keys go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Placement {
+    /// Longest processing time first: the paper's rule.
+    #[default]
+    Lpt,
+    /// The same, then moves and swaps until none lowers the highest load.
+    LptRefine,
+    /// Distinct shards at random.
+    Random {
+        /// Of the stream `placement`.
+        seed: u64,
+    },
+    /// The first distinct shards clockwise on the consistent ring of `sticky`.
+    Hash,
+    /// The next shards in turn, in plan order.
+    RoundRobin,
+}
+
 /// What a plan is made for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlanConfig {
@@ -51,12 +88,31 @@ pub struct PlanConfig {
     pub qcap: f64,
     /// Warm prefixes that one shard of speed 1 can keep; measured, may be fractional.
     pub warm_slots: f64,
+    /// The work that one shard of speed 1 can do for one key, in seconds of prefill per second; above 0. Counts only
+    /// where the demand tells the work of keys.
+    pub work_cap: Option<f64>,
+    /// Who gets a place.
+    pub admission: Admission,
+    /// Where.
+    pub placement: Placement,
 }
 
 impl PlanConfig {
-    /// A plan for equal shards.
+    /// The paper's plan for equal shards.
     pub fn new(shards: u32, qcap: f64, warm_slots: f64) -> PlanConfig {
-        PlanConfig { fleet: Fleet::uniform(shards), qcap, warm_slots }
+        PlanConfig::for_fleet(Fleet::uniform(shards), qcap, warm_slots)
+    }
+
+    /// The paper's plan for these shards.
+    pub fn for_fleet(fleet: Fleet, qcap: f64, warm_slots: f64) -> PlanConfig {
+        PlanConfig {
+            fleet,
+            qcap,
+            warm_slots,
+            work_cap: None,
+            admission: Admission::default(),
+            placement: Placement::default(),
+        }
     }
 
     /// `C = R·W`, the copies that may be placed in all. Shards count by their speed, those that are down not at all.
@@ -82,6 +138,16 @@ impl PlanConfig {
         }
         if !(0.0..=1e15).contains(&self.warm_slots) {
             return Err(PlanError::WarmSlots { warm_slots: self.warm_slots });
+        }
+        if let Some(work_cap) = self.work_cap
+            && !(work_cap.is_finite() && work_cap > 0.0)
+        {
+            return Err(PlanError::WorkCap { work_cap });
+        }
+        if let Admission::Tokens { kv_tokens } = self.admission
+            && !(0.0..=1e15).contains(&kv_tokens)
+        {
+            return Err(PlanError::KvTokens { kv_tokens });
         }
         Ok(())
     }
@@ -119,6 +185,36 @@ pub enum PlanError {
         /// What was given.
         warm_slots: f64,
     },
+    /// A ceiling that makes no sense.
+    #[error("work_cap is {work_cap}; it is a finite number of seconds of prefill per second, above 0")]
+    WorkCap {
+        /// What was given.
+        work_cap: f64,
+    },
+    /// A pool that makes no sense.
+    #[error("kv_tokens is {kv_tokens}; it is a finite number of tokens a shard, not negative")]
+    KvTokens {
+        /// What was given.
+        kv_tokens: f64,
+    },
+    /// Admission by tokens without knowing them.
+    #[error(
+        "admission by tokens needs each key's prefix_tokens; plan from a trace, or give them beside the rates"
+    )]
+    NoPrefixTokens,
+    /// Placement by hash without names.
+    #[error("placement by hash needs the names of the keys")]
+    NoNames,
+    /// Lists of different lengths.
+    #[error("{what} has {found} entries for {keys} keys")]
+    Lengths {
+        /// Which list.
+        what: &'static str,
+        /// Its entries.
+        found: usize,
+        /// The number of rates.
+        keys: usize,
+    },
     /// A rate that no key can have.
     #[error("the rate at position {at} is {rate}; a rate is finite and not negative")]
     Rate {
@@ -126,6 +222,14 @@ pub enum PlanError {
         at: usize,
         /// What was given.
         rate: f64,
+    },
+    /// Work that no key can need.
+    #[error("the work at position {at} is {work}; it is finite and not negative")]
+    Work {
+        /// Position in the list, from 0.
+        at: usize,
+        /// What was given.
+        work: f64,
     },
     /// The rates overflow.
     #[error("the rates add up to more than a floating-point number holds")]

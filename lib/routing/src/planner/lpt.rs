@@ -10,26 +10,30 @@ use cr_trace::ShardId;
 pub(super) struct Placed {
     /// The shards of all keys, one key after the other, ascending within each.
     pub(super) members: Vec<ShardId>,
-    /// The planned rate of each shard, cold tail included.
+    /// The planned load of each shard, cold tail included.
     pub(super) loads: Vec<f64>,
 }
 
 /// Loads, and how they compare: by load / speed. A shard that is down is infinitely loaded.
-struct Loads {
+pub(super) struct Loads {
     loads: Vec<f64>,
     per_speed: Vec<f64>,
 }
 
 impl Loads {
     /// Every shard with its share of the cold tail, in proportion to its speed.
-    fn cold(fleet: &Fleet, cold_rate: f64) -> Loads {
+    pub(super) fn cold(fleet: &Fleet, cold_weight: f64) -> Loads {
         let total = fleet.total_speed();
-        let loads = fleet.speeds().iter().map(|speed| cold_rate * speed / total).collect();
+        let loads = fleet.speeds().iter().map(|speed| cold_weight * speed / total).collect();
         Loads { loads, per_speed: fleet.speeds().iter().map(|speed| 1.0 / speed).collect() }
     }
 
-    fn add(&mut self, shard: u32, rate: f64) {
+    pub(super) fn add(&mut self, shard: u32, rate: f64) {
         self.loads[shard as usize] += rate;
+    }
+
+    pub(super) fn into_inner(self) -> Vec<f64> {
+        self.loads
     }
 
     fn relative(&self, shard: u32) -> f64 {
@@ -42,9 +46,9 @@ impl Loads {
     }
 }
 
-/// Places keys of decreasing rate on the least-loaded shards.
+/// Places keys of decreasing weight on the least-loaded shards.
 pub(super) fn place(admitted: &Admitted, fleet: &Fleet) -> Placed {
-    let mut loads = Loads::cold(fleet, admitted.cold_rate);
+    let mut loads = Loads::cold(fleet, admitted.cold_weight);
     let total: usize = admitted.copies.iter().map(|&k| k as usize).sum();
     let mut members = Vec::with_capacity(total);
     // Copies fall with the rate: the hot head of several copies comes first, then a long tail of one copy each.

@@ -13,16 +13,26 @@
 //! Keys are positions in the caller's list of rates; [`Plan::to_table`] gives them their names.
 
 mod admission;
+mod board;
+mod churn;
 mod config;
+mod demand;
 mod lpt;
 mod order;
+mod place;
 mod plan;
+mod refine;
+mod replan;
 #[cfg(test)]
 mod tests;
 mod tournament;
 
-pub use config::{Fleet, PlanConfig, PlanError};
+pub use admission::TokenBudget;
+pub use churn::{Change, TableDiff};
+pub use config::{Admission, Fleet, Placement, PlanConfig, PlanError};
+pub use demand::{Demand, work_of};
 pub use plan::{Plan, TableOptions, plan_table};
+pub use replan::{ChurnLimits, ReplanReport, replan};
 
 /// Tables of fewer keys than this carry their rates unless told otherwise.
 pub const RATES_BELOW_KEYS: usize = 100_000;
@@ -41,16 +51,31 @@ pub fn copies(rate: f64, qcap: f64, shards: u32) -> u32 {
 /// # Errors
 /// A rate that is negative, NaN or infinite, rates whose sum is infinite, or a configuration that no plan can have.
 pub fn plan(rates: &[f64], config: &PlanConfig) -> Result<Plan, PlanError> {
-    config.check()?;
-    let ranked = order::by_decreasing_rate(rates)?;
-    let admitted = admission::by_slots(ranked, config);
-    let placed = lpt::place(&admitted, &config.fleet);
-    Ok(Plan::new(config, admitted, placed))
+    plan_demand(&Demand::of_rates(rates), config)
 }
 
-/// Max / mean; 1 where all is zero.
-pub fn imbalance(loads: &[f64]) -> f64 {
-    let mean = loads.iter().sum::<f64>() / loads.len().max(1) as f64;
-    let max = loads.iter().copied().fold(0.0, f64::max);
-    if mean > 0.0 { max / mean } else { 1.0 }
+/// Plans for keys of which more is known than their rates.
+///
+/// # Errors
+/// As [`plan`]; also where the configuration needs what the demand does not tell.
+pub fn plan_demand(demand: &Demand<'_>, config: &PlanConfig) -> Result<Plan, PlanError> {
+    config.check()?;
+    demand.check()?;
+    let ranked = order::by_decreasing_rate(demand.rates)?;
+    let mut admitted = match config.admission {
+        Admission::Slots => admission::by_slots(ranked, demand, config),
+        Admission::Tokens { kv_tokens } => admission::by_tokens(ranked, demand, config, kv_tokens)?,
+    };
+    admitted.weigh(demand);
+    let placed = place::place(&admitted, demand, config)?;
+    Ok(Plan::new(config, demand, admitted, placed))
+}
+
+/// How uneven loads are: the highest load / capacity over Σ load / Σ capacity, 1 where all is zero. Shards of equal
+/// capacity: max / mean. A capacity of 0 marks a shard that is down.
+pub fn imbalance(loads: &[f64], capacities: &[f64]) -> f64 {
+    let even = loads.iter().sum::<f64>() / capacities.iter().sum::<f64>();
+    let up = loads.iter().zip(capacities).filter(|(_, capacity)| **capacity > 0.0);
+    let highest = up.map(|(load, capacity)| load / capacity).fold(0.0, f64::max);
+    if even > 0.0 { highest / even } else { 1.0 }
 }

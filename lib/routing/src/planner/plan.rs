@@ -1,8 +1,8 @@
 //! The plan, and the table it becomes.
 
 use super::admission::Admitted;
-use super::lpt::Placed;
-use super::{PlanConfig, PlanError, imbalance};
+use super::lpt::{Loads, Placed};
+use super::{Admission, Demand, PlanConfig, PlanError, TokenBudget, imbalance};
 use crate::rates::KeyRates;
 use crate::table::{RoutingTable, ShardSet, TableError, TableMeta, sort_by_key};
 use cr_trace::{Key, ShardId};
@@ -16,9 +16,15 @@ pub struct Plan {
     /// Where the shards of the n-th admitted key begin in `members`; one more at the end.
     starts: Vec<u32>,
     members: Vec<ShardId>,
+    /// In requests per second.
     loads: Vec<f64>,
+    /// In seconds of prefill per second, where the plan balances work.
+    work: Option<Vec<f64>>,
     admitted_rate: f64,
     cold_rate: f64,
+    /// What the cold tail weighs in the unit that is balanced.
+    cold_weight: f64,
+    tokens: Option<TokenBudget>,
 }
 
 /// What a table says beside the plan.
@@ -43,7 +49,15 @@ pub fn plan_table(
     config: &PlanConfig,
     options: &TableOptions,
 ) -> Result<RoutingTable, PlanError> {
-    let table = super::plan(rates.rates(), config)?.to_table(rates.keys(), options)?;
+    super::plan_demand(&Demand::of_keys(rates), config)?.into_table(rates, options)
+}
+
+/// Puts the rates into a table, where they are wanted.
+pub(super) fn with_rates(
+    table: RoutingTable,
+    rates: &KeyRates,
+    options: &TableOptions,
+) -> Result<RoutingTable, PlanError> {
     if !options.with_rates {
         return Ok(table);
     }
@@ -56,7 +70,7 @@ pub fn plan_table(
 }
 
 impl Plan {
-    pub(super) fn new(config: &PlanConfig, admitted: Admitted, placed: Placed) -> Plan {
+    pub(super) fn new(config: &PlanConfig, demand: &Demand<'_>, admitted: Admitted, placed: Placed) -> Plan {
         let mut starts = Vec::with_capacity(admitted.copies.len() + 1);
         let mut start = 0;
         starts.push(start);
@@ -64,14 +78,79 @@ impl Plan {
             start += copies;
             start
         }));
-        Plan {
+        let mut plan = Plan {
             config: config.clone(),
             keys: admitted.keys.iter().map(|item| item.key).collect(),
             starts,
             members: placed.members,
             loads: placed.loads,
+            work: None,
             admitted_rate: admitted.admitted_rate,
             cold_rate: admitted.cold_rate,
+            cold_weight: admitted.cold_weight,
+            tokens: admitted.tokens,
+        };
+        if demand.work.is_some() {
+            let requests = plan.loads_of(demand.rates, plan.cold_rate);
+            plan.work = Some(std::mem::replace(&mut plan.loads, requests));
+        }
+        plan
+    }
+
+    /// The plan that keeps these keys on these shards.
+    pub(super) fn of_places(config: &PlanConfig, demand: &Demand<'_>, places: Vec<(u32, ShardSet)>) -> Plan {
+        let mut admitted = vec![false; demand.rates.len()];
+        places.iter().for_each(|(key, _)| admitted[*key as usize] = true);
+        let sum = |list: &[f64], wanted: bool| -> f64 {
+            let chosen = list.iter().zip(&admitted).filter(|(_, admitted)| **admitted == wanted);
+            chosen.map(|(value, _)| value).sum()
+        };
+        let mut starts = vec![0];
+        let mut members = Vec::new();
+        for (_, shards) in &places {
+            members.extend_from_slice(shards);
+            starts.push(members.len() as u32);
+        }
+        let mut plan = Plan {
+            config: config.clone(),
+            keys: places.iter().map(|&(key, _)| key).collect(),
+            starts,
+            members,
+            loads: Vec::new(),
+            work: None,
+            admitted_rate: sum(demand.rates, true),
+            cold_rate: sum(demand.rates, false) + demand.other_rate,
+            cold_weight: demand
+                .work
+                .map_or_else(|| sum(demand.rates, false) + demand.other_rate, |work| sum(work, false)),
+            tokens: None,
+        };
+        plan.loads = plan.loads_of(demand.rates, plan.cold_rate);
+        plan.work = demand.work.map(|work| plan.loads_of(work, plan.cold_weight));
+        plan
+    }
+
+    /// The load of each shard where keys weigh this much.
+    fn loads_of(&self, weights: &[f64], cold: f64) -> Vec<f64> {
+        let mut loads = Loads::cold(&self.config.fleet, cold);
+        for (key, shards) in self.placements() {
+            for shard in shards {
+                loads.add(shard.0, weights[key] / shards.len() as f64);
+            }
+        }
+        loads.into_inner()
+    }
+
+    /// Each shard's share of the cold tail, in the unit that is balanced.
+    pub(super) fn cold_loads(&self) -> Vec<f64> {
+        Loads::cold(&self.config.fleet, self.cold_weight).into_inner()
+    }
+
+    /// How many copies may be placed: the budget of slots; under admission by tokens, as many as this plan places.
+    pub(super) fn copies_allowed(&self) -> f64 {
+        match self.config.admission {
+            Admission::Slots => self.config.capacity(),
+            Admission::Tokens { .. } => self.members.len() as f64,
         }
     }
 
@@ -88,17 +167,28 @@ impl Plan {
         &self.loads
     }
 
-    /// Max / mean of the loads over the shards that are up, each by its speed; 1 where nothing is planned.
+    /// The planned work of each shard in seconds of prefill per second, where work was balanced.
+    pub fn work(&self) -> Option<&[f64]> {
+        self.work.as_deref()
+    }
+
+    /// How well the KV tokens are used, where tokens decided on admission.
+    pub fn tokens(&self) -> Option<TokenBudget> {
+        self.tokens
+    }
+
+    /// How uneven the loads are, see [`imbalance`]; 1 where nothing is planned.
     pub fn imbalance(&self) -> f64 {
-        let speeds = self.config.fleet.speeds();
-        let relative: Vec<f64> = self
-            .loads
-            .iter()
-            .zip(speeds)
-            .filter(|&(_, &speed)| speed > 0.0)
-            .map(|(load, speed)| load / speed)
-            .collect();
-        imbalance(&relative)
+        self.imbalance_of(&self.loads)
+    }
+
+    /// The same of the work, where work was balanced.
+    pub fn work_imbalance(&self) -> Option<f64> {
+        self.work.as_deref().map(|work| self.imbalance_of(work))
+    }
+
+    fn imbalance_of(&self, loads: &[f64]) -> f64 {
+        imbalance(loads, self.config.fleet.speeds())
     }
 
     /// Σ rate of the admitted keys, in requests per second.
@@ -148,7 +238,21 @@ impl Plan {
             cold_rate: self.cold_rate,
             expected_load: self.loads.clone(),
             imbalance: self.imbalance(),
+            shard_capacity: if self.config.fleet.is_uniform() {
+                Vec::new()
+            } else {
+                self.config.fleet.speeds().to_vec()
+            },
+            expected_work: self.work.clone().unwrap_or_default(),
         };
         RoutingTable::new(meta, places)
+    }
+
+    /// The routing table of a plan for these very rates, with them where they are wanted.
+    ///
+    /// # Errors
+    /// As [`Plan::to_table`].
+    pub fn into_table(self, rates: &KeyRates, options: &TableOptions) -> Result<RoutingTable, PlanError> {
+        with_rates(self.to_table(rates.keys(), options)?, rates, options)
     }
 }

@@ -56,7 +56,7 @@ fn fleet() -> impl Strategy<Value = Fleet> {
 proptest! {
     #[test]
     fn the_plan_is_the_naive_one(rates in rates(), fleet in fleet(), qcap in 0.5..100.0f64, slots in 0.0..6.0f64) {
-        let config = PlanConfig { fleet, qcap, warm_slots: slots };
+        let config = PlanConfig::for_fleet(fleet, qcap, slots);
         let plan = plan(&rates, &config).expect("is valid");
         let (places, loads) = naive(&rates, &config);
         let found: BTreeMap<usize, Vec<ShardId>> =
@@ -67,7 +67,7 @@ proptest! {
 
     #[test]
     fn a_plan_keeps_its_promises(rates in rates(), fleet in fleet(), qcap in 0.5..100.0f64, slots in 0.0..6.0f64) {
-        let config = PlanConfig { fleet, qcap, warm_slots: slots };
+        let config = PlanConfig::for_fleet(fleet, qcap, slots);
         let plan = plan(&rates, &config).expect("is valid");
         let (speeds, up) = (config.fleet.speeds(), config.fleet.up());
         let mut used = 0;
@@ -118,9 +118,62 @@ fn configurations_that_no_plan_can_have_are_refused() {
     assert!(refused(PlanConfig::new(1, 1.0, f64::NAN)).contains("warm_slots is NaN"));
     assert!(refused(PlanConfig::new(1, 1.0, -1.0)).contains("warm_slots is -1"));
     let fleet = Fleet::with_speeds(vec![0.0, 0.0]);
-    assert_eq!(refused(PlanConfig { fleet, qcap: 1.0, warm_slots: 1.0 }), "no shard is up");
+    assert_eq!(refused(PlanConfig::for_fleet(fleet, 1.0, 1.0)), "no shard is up");
     let fleet = Fleet::with_speeds(vec![1.0, -1.0]);
+    assert!(refused(PlanConfig::for_fleet(fleet, 1.0, 1.0)).starts_with("shard 1 has the relative"));
+}
+
+#[test]
+fn every_placement_puts_every_admitted_key_on_distinct_living_shards() {
+    let names: Vec<cr_trace::Key> = (0..40).map(|n| cr_trace::Key::from(format!("k{n}"))).collect();
+    let rates: Vec<f64> = (0..40).map(|n| 40.0 - f64::from(n)).collect();
+    let demand = Demand { keys: Some(&names), ..Demand::of_rates(&rates) };
+    let placements = [
+        Placement::Lpt,
+        Placement::LptRefine,
+        Placement::Random { seed: 1 },
+        Placement::Hash,
+        Placement::RoundRobin,
+    ];
+    for placement in placements {
+        let fleet = Fleet::with_speeds(vec![1.0, 0.0, 1.0, 0.5]);
+        let config = PlanConfig { placement, ..PlanConfig::for_fleet(fleet, 15.0, 40.0) };
+        let plan = plan_demand(&demand, &config).expect("is valid");
+        assert_eq!(plan.placements().len(), 40, "{placement:?}");
+        let mut loads = vec![0.0; 4];
+        for (key, shards) in plan.placements() {
+            assert_eq!(shards.len() as u32, copies(rates[key], 15.0, 3), "{placement:?}");
+            assert!(shards.is_sorted_by(|a, b| a < b) && !shards.contains(&ShardId(1)), "{placement:?}");
+            shards.iter().for_each(|shard| loads[shard.index()] += rates[key] / shards.len() as f64);
+        }
+        assert!(loads.iter().zip(plan.loads()).all(|(a, b)| (a - b).abs() < 1e-9), "{placement:?}");
+        assert!(loads[0] > 0.0 && loads[2] > 0.0 && loads[3] > 0.0, "{placement:?}");
+    }
+    let config = PlanConfig { placement: Placement::Hash, ..PlanConfig::new(2, 1.0, 1.0) };
+    assert_eq!(plan(&rates, &config), Err(PlanError::NoNames));
+}
+
+#[test]
+fn work_is_balanced_where_it_is_told() {
+    // One slow key of long prompts and many quick ones.
+    let rates = [1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
+    let work = [0.5, 0.1, 0.1, 0.1, 0.1, 0.1];
+    let demand = Demand { work: Some(&work), ..Demand::of_rates(&rates) };
+    let mut config = PlanConfig::new(2, 10.0, 10.0);
+    let plan = plan_demand(&demand, &config).expect("is valid");
+    let spent = plan.work().expect("is told");
+    assert!((spent[0] - 0.5).abs() < 1e-12 && (spent[1] - 0.5).abs() < 1e-12, "{spent:?}");
+    assert_eq!(plan.loads(), [1.0, 5.0]);
+    assert!((plan.work_imbalance().expect("is told") - 1.0).abs() < 1e-12 && plan.imbalance() > 1.6);
+    config.work_cap = Some(0.25);
+    let plan = plan_demand(&demand, &config).expect("is valid");
     assert!(
-        refused(PlanConfig { fleet, qcap: 1.0, warm_slots: 1.0 }).starts_with("shard 1 has the relative")
+        plan.placements().any(|(key, shards)| key == 0 && shards.len() == 2),
+        "0.5 at 0.25 a shard is two copies"
     );
+    let bad = [0.5, -0.1, 0.1, 0.1, 0.1, 0.1];
+    let demand = Demand { work: Some(&bad), ..demand };
+    assert_eq!(plan_demand(&demand, &config), Err(PlanError::Work { at: 1, work: -0.1 }));
+    let demand = Demand { work: Some(&bad[..2]), ..demand };
+    assert!(matches!(plan_demand(&demand, &config), Err(PlanError::Lengths { what: "work", .. })));
 }

@@ -21,6 +21,8 @@ pub struct RateEstimator {
     half_life: f64,
     decay: f64,
     clock: u64,
+    /// Σ of the values of all records, evicted owners included, at clock − 1.
+    total: f64,
     inserted: u64,
     owners: FxHashMap<Key, Count>,
     limit: Option<Limit>,
@@ -70,6 +72,7 @@ impl RateEstimator {
             half_life,
             decay: libm::pow(0.5, 1.0 / half_life),
             clock: 0,
+            total: 0.0,
             inserted: 0,
             owners: FxHashMap::default(),
             limit: max_owners.map(|max_owners| Limit { max_owners, by_score: BTreeMap::new() }),
@@ -109,6 +112,7 @@ impl RateEstimator {
             limit.by_score.insert((score, now.order), owner.clone());
         }
         self.owners.insert(owner.clone(), now);
+        self.total = self.total * self.decay + 1.0;
         self.clock += 1;
     }
 
@@ -124,12 +128,18 @@ impl RateEstimator {
         counts.into_iter().map(|(key, count)| (key.clone(), self.value(count))).collect()
     }
 
-    /// Rates in requests per second: each owner's share of all decayed counts × the observed total.
+    /// Rates in requests per second: each owner's share of all decayed counts × the observed total. What owners that were
+    /// evicted had is the other rate.
     pub fn rates(&self, total_qps: f64) -> KeyRates {
         let counts = self.counts();
-        let sum: f64 = counts.iter().map(|(_, count)| count).sum();
-        let scale = if sum > 0.0 { total_qps / sum } else { 0.0 };
-        counts.into_iter().map(|(key, count)| (key, count * scale)).collect()
+        let known: f64 = counts.iter().map(|(_, count)| count).sum();
+        let all = known.max(self.total * self.decay);
+        let scale = if all > 0.0 { total_qps / all } else { 0.0 };
+        let mut rates: KeyRates = counts.into_iter().map(|(key, count)| (key, count * scale)).collect();
+        if self.limit.is_some() {
+            rates.other_rate = (all - known) * scale;
+        }
+        rates
     }
 
     fn value(&self, count: &Count) -> f64 {
@@ -238,6 +248,17 @@ mod tests {
         assert_eq!(rates.keys(), ["a", "b"]);
         assert!((rates.rates()[0] - 6.0).abs() < 1e-6 && (rates.rates()[1] - 2.0).abs() < 1e-6);
         assert_eq!(estimator.count("c"), 0.0);
+    }
+
+    #[test]
+    fn what_was_evicted_is_the_other_rate() {
+        let mut estimator = RateEstimator::new(1e9, NonZeroUsize::new(2)).expect("is valid");
+        for owner in ["a", "a", "b", "c", "d"] {
+            estimator.record(&Key::new(owner));
+        }
+        let rates = estimator.rates(5.0);
+        assert_eq!(rates.keys(), ["a", "d"]);
+        assert!((rates.other_rate() - 2.0).abs() < 1e-6, "{}", rates.other_rate());
     }
 
     #[test]

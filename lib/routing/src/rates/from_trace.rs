@@ -20,6 +20,8 @@ struct Seen {
     last_prompt: Prompt,
     /// Σ over consecutive pairs of the leading tokens that both share.
     shared_tokens: u64,
+    /// Σ of the prompts' tokens.
+    prompt_tokens: u64,
 }
 
 /// A trace that has no rates.
@@ -44,16 +46,19 @@ impl TraceRates {
     /// Counts one request.
     pub fn record(&mut self, request: &Request) {
         self.requests += 1;
+        let prompt_tokens = request.prompt_tokens();
         let (first, last) = self.span_s.unwrap_or((request.t_s, request.t_s));
         self.span_s = Some((first.min(request.t_s), last.max(request.t_s)));
         match self.seen.get_mut(&request.key) {
             Some(seen) => {
                 seen.count += 1;
+                seen.prompt_tokens += prompt_tokens;
                 seen.shared_tokens += shared_tokens(&seen.last_prompt, &request.prompt);
                 seen.last_prompt.clone_from(&request.prompt);
             }
             None => {
-                let seen = Seen { count: 1, last_prompt: request.prompt.clone(), shared_tokens: 0 };
+                let last_prompt = request.prompt.clone();
+                let seen = Seen { count: 1, last_prompt, shared_tokens: 0, prompt_tokens };
                 self.seen.insert(request.key.clone(), seen);
             }
         }
@@ -64,7 +69,7 @@ impl TraceRates {
         self.requests
     }
 
-    /// The rates, in requests per second, and each key's prefix: the mean over consecutive pairs of its requests of
+    /// The rates in requests per second, each key's mean prompt, and its prefix: the mean over consecutive pairs of its requests of
     /// the leading tokens that both share, rounded; 0 for a key seen once.
     ///
     /// # Errors
@@ -77,10 +82,13 @@ impl TraceRates {
             return Err(NoSpan::Instant { requests: self.requests, at_s: first_s });
         }
         let mut rates = KeyRates::new(true);
+        let mut prompts = Vec::with_capacity(self.seen.len());
         for (key, seen) in self.seen {
             let pairs = (seen.count - 1).max(1);
+            prompts.push((seen.prompt_tokens + seen.count / 2) / seen.count);
             rates.push(key, seen.count as f64 / span_s, (seen.shared_tokens + pairs / 2) / pairs);
         }
+        rates.prompt_tokens = Some(prompts);
         Ok(rates)
     }
 }
@@ -126,6 +134,7 @@ mod tests {
         assert_eq!(rates.rates(), [3.0 / 4.0, 0.25, 0.25]);
         // Both pairs of b share the template and the shorter context, which ends where the other goes on.
         assert_eq!(rates.prefix_tokens(), Some([40, 0, 0].as_slice()));
+        assert_eq!(rates.prompt_tokens(), Some([52, 57, 57].as_slice()));
     }
 
     #[test]

@@ -4,16 +4,21 @@
 //! * [`from_trace`] — counts over the span of a trace;
 //! * [`from_list`] — `key,rate[,prefix_tokens]` as CSV or JSON lines;
 //! * [`detect`] — which of these an input is;
-//! * [`estimator`] — decayed counts of a live stream.
+//! * [`estimator`] — decayed counts of a live stream;
+//! * [`window`] — counts of its last seconds;
+//! * [`heavy`] — counts of the most frequent keys in bounded memory.
 
 pub mod detect;
 pub mod estimator;
 pub mod from_list;
 pub mod from_trace;
+pub mod heavy;
+pub mod window;
 
 pub use detect::{Source, read_rates};
 pub use estimator::RateEstimator;
 pub use from_trace::TraceRates;
+pub use window::WindowRates;
 
 use cr_trace::Key;
 
@@ -23,6 +28,8 @@ pub struct KeyRates {
     keys: Vec<Key>,
     rates: Vec<f64>,
     prefix_tokens: Option<Vec<u64>>,
+    prompt_tokens: Option<Vec<u64>>,
+    other_rate: f64,
 }
 
 impl KeyRates {
@@ -52,6 +59,16 @@ impl KeyRates {
     /// The prefix of each key in tokens, in the order of the keys, where the input tells.
     pub fn prefix_tokens(&self) -> Option<&[u64]> {
         self.prefix_tokens.as_deref()
+    }
+
+    /// The mean prompt of each key in tokens, in the order of the keys, where they were counted over a trace.
+    pub fn prompt_tokens(&self) -> Option<&[u64]> {
+        self.prompt_tokens.as_deref()
+    }
+
+    /// Requests per second of keys that are not listed, where an estimator had to leave some out.
+    pub fn other_rate(&self) -> f64 {
+        self.other_rate
     }
 
     /// The number of keys, those of rate zero included.

@@ -9,11 +9,13 @@ pub enum TableError {
         /// What was given.
         shards: u32,
     },
-    /// The list of loads does not fit the fleet.
-    #[error("expected_load has {loads} entries for {shards} shards; it has one a shard")]
-    Loads {
+    /// A list that does not fit the fleet.
+    #[error("{field} has {entries} entries for {shards} shards; it has one a shard")]
+    PerShard {
+        /// The field.
+        field: &'static str,
         /// Entries found.
-        loads: usize,
+        entries: usize,
         /// Shards of the table.
         shards: u32,
     },

@@ -53,8 +53,12 @@ pub struct TableMeta {
     pub cold_rate: f64,
     /// The planned rate of each shard, cold tail included, in requests per second.
     pub expected_load: Vec<f64>,
-    /// Max / mean of `expected_load`; 1 where that is all zero.
+    /// Max / mean of `expected_load` over the shards that are up, each by its capacity; 1 where that is all zero.
     pub imbalance: f64,
+    /// The relative capacity of each shard, 0 for one that is down; empty where all are alike.
+    pub shard_capacity: Vec<f64>,
+    /// The planned work of each shard in seconds of prefill per second; empty where requests were balanced.
+    pub expected_work: Vec<f64>,
 }
 
 /// A routing table. Immutable once built; share it as `Arc<RoutingTable>`.
@@ -197,9 +201,14 @@ impl RoutingTable {
         if meta.shards == 0 || meta.shards > MAX_SHARDS {
             return Err(TableError::Shards { shards: meta.shards });
         }
-        let loads = meta.expected_load.len();
-        if loads != meta.shards as usize {
-            return Err(TableError::Loads { loads, shards: meta.shards });
+        for (field, list, may_be_empty) in [
+            ("expected_load", &meta.expected_load, false),
+            ("shard_capacity", &meta.shard_capacity, true),
+            ("expected_work", &meta.expected_work, true),
+        ] {
+            if list.len() != meta.shards as usize && !(may_be_empty && list.is_empty()) {
+                return Err(TableError::PerShard { field, entries: list.len(), shards: meta.shards });
+            }
         }
         let numbers = [
             ("qcap", meta.qcap),
@@ -210,8 +219,13 @@ impl RoutingTable {
             ("cold_rate", meta.cold_rate),
             ("imbalance", meta.imbalance),
         ];
-        let loads = meta.expected_load.iter().map(|&load| ("expected_load", load));
-        match numbers.into_iter().chain(loads).find(|&(_, value)| !is_quantity(value)) {
+        let lists = [
+            ("expected_load", &meta.expected_load),
+            ("shard_capacity", &meta.shard_capacity),
+            ("expected_work", &meta.expected_work),
+        ];
+        let lists = lists.into_iter().flat_map(|(field, list)| list.iter().map(move |&value| (field, value)));
+        match numbers.into_iter().chain(lists).find(|&(_, value)| !is_quantity(value)) {
             Some((field, value)) => Err(TableError::Number { field, value }),
             None => Ok(()),
         }

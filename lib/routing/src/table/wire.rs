@@ -11,7 +11,13 @@ use std::marker::PhantomData;
 impl Serialize for RoutingTable {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let meta = &self.meta;
-        let optional = usize::from(!self.rates.is_empty()) + usize::from(!self.prefix_tokens.is_empty());
+        let optional = [
+            self.rates.is_empty(),
+            self.prefix_tokens.is_empty(),
+            meta.shard_capacity.is_empty(),
+            meta.expected_work.is_empty(),
+        ];
+        let optional = optional.into_iter().filter(|is_empty| !is_empty).count();
         let mut out = serializer.serialize_struct("RoutingTable", 14 + optional)?;
         out.serialize_field("schema", SCHEMA)?;
         out.serialize_field("generator", &meta.generator)?;
@@ -26,6 +32,12 @@ impl Serialize for RoutingTable {
         out.serialize_field("cold_rate", &meta.cold_rate)?;
         out.serialize_field("expected_load", &meta.expected_load)?;
         out.serialize_field("imbalance", &meta.imbalance)?;
+        if !meta.shard_capacity.is_empty() {
+            out.serialize_field("shard_capacity", &meta.shard_capacity)?;
+        }
+        if !meta.expected_work.is_empty() {
+            out.serialize_field("expected_work", &meta.expected_work)?;
+        }
         out.serialize_field("keys", &self.places)?;
         if !self.rates.is_empty() {
             out.serialize_field("rates", &AsMap(&self.rates))?;
@@ -94,6 +106,10 @@ struct Wire {
     cold_rate: f64,
     expected_load: Vec<f64>,
     imbalance: f64,
+    #[serde(default)]
+    shard_capacity: Vec<f64>,
+    #[serde(default)]
+    expected_work: Vec<f64>,
     keys: Pairs<ShardSet>,
     #[serde(default)]
     rates: Pairs<f64>,
@@ -123,6 +139,8 @@ impl<'de> Deserialize<'de> for RoutingTable {
             cold_rate: wire.cold_rate,
             expected_load: wire.expected_load,
             imbalance: wire.imbalance,
+            shard_capacity: wire.shard_capacity,
+            expected_work: wire.expected_work,
         };
         RoutingTable::new(meta, wire.keys.0)
             .and_then(|table| table.with_rates(wire.rates.0))
