@@ -20,6 +20,9 @@ pub(crate) enum Command {
     /// Serve one trace under one policy
     #[command(after_long_help = RUN_EXAMPLES)]
     Run(Box<RunArgs>),
+    /// Run a suite: every policy, rate and seed over one workload
+    #[command(after_long_help = SWEEP_EXAMPLES)]
+    Sweep(SweepArgs),
     #[command(flatten)]
     Extra(Extra),
 }
@@ -37,6 +40,12 @@ Examples:
 
   The same fleet simulated, thousands of times faster:
       cr-serve run w.jsonl --shards 8 --engine sim --cost 70b-2xh100";
+
+const SWEEP_EXAMPLES: &str = "\
+Examples:
+  The everyday bench, watched live from another terminal:
+      cr-serve sweep configs/suites/bench.toml -o events.ndjson
+      cr-top events.ndjson";
 
 /// What stdout gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -174,6 +183,19 @@ pub(crate) struct OutputArgs {
     #[arg(long, value_enum)]
     pub(crate) format: Option<Format>,
     /// Write a report with plots into this folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) report: Option<std::path::PathBuf>,
+}
+
+#[derive(ClapArgs, Debug)]
+pub(crate) struct SweepArgs {
+    /// The suite (TOML)
+    #[arg(value_name = "SUITE")]
+    pub(crate) suite: String,
+    /// Write the events of all runs, one after the other, to this file
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<String>,
+    /// Write the report into this folder [default: reports/ and the suite's name]
     #[arg(long, value_name = "DIR")]
     pub(crate) report: Option<std::path::PathBuf>,
 }

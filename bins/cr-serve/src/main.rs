@@ -5,6 +5,7 @@ mod args;
 mod engine;
 mod report;
 mod run;
+mod sweep;
 mod tables;
 mod watch;
 
@@ -15,8 +16,10 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let args = Args::parse();
     args.common.apply();
+    let common = &args.common;
     cr_cli::run("cr-serve", || match &args.command {
-        Command::Run(run) => run::run(run, &args.common),
+        Command::Run(args) => run::run(args, common),
+        Command::Sweep(args) => sweep::run(args, common),
         Command::Extra(extra) => {
             extra.print::<Args>()?;
             Ok(cr_cli::Exit::Done)

@@ -45,3 +45,11 @@ pub(crate) fn write(
     write_provenance(dir, &provenance).with_context(context)?;
     Ok(())
 }
+
+/// The report's opening and its table, for the terminal: all of report.md up to its figures.
+pub(crate) fn answer(dir: &Path) -> anyhow::Result<String> {
+    let path = dir.join("report.md");
+    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let shown = text.split("\n## Figures").next().unwrap_or(&text);
+    Ok(format!("{}\n\nThe report: {}\n", shown.trim_end(), path.display()))
+}

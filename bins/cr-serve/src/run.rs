@@ -57,7 +57,7 @@ pub(crate) fn run(args: &RunArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
 }
 
 /// Errors that the user can mend are the user's.
-fn classify(error: ReplayError) -> anyhow::Error {
+pub(crate) fn classify(error: ReplayError) -> anyhow::Error {
     match error {
         ReplayError::Engine(_) | ReplayError::Sink(_) => error.into(),
         other => cr_cli::bad_input(other.to_string()),

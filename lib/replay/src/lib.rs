@@ -6,6 +6,7 @@
 //! * [`engines`] — what serves: a cost model or a real model;
 //! * [`run`] — one run on the virtual clock;
 //! * [`sink`] — where its events go;
+//! * [`suite`] — policies × rates × seeds;
 //! * [`learn`] — planning from the head of a trace.
 #![forbid(unsafe_code)]
 
@@ -19,6 +20,7 @@ mod narrator;
 mod router;
 pub mod run;
 pub mod sink;
+pub mod suite;
 
 pub use engines::Engine;
 pub use error::ReplayError;

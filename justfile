@@ -1,0 +1,53 @@
+# Everything people do twice. `just` lists it.
+
+set shell := ["bash", "-euo", "pipefail", "-c"]
+
+# cuda, metal, or nothing for the CPU: what this machine has
+accelerator := `scripts/accelerator.sh`
+features := if accelerator == "" { "" } else { "--features cr-serve/" + accelerator }
+bin := "target/release"
+
+[private]
+default:
+    @just --list --unsorted
+
+# Compare flat, sticky and cacheroute on a real model; the report goes to reports/bench
+bench: build
+    @mkdir -p reports/bench
+    {{ bin }}/cr-serve sweep configs/suites/bench.toml --report reports/bench --output reports/bench/events.ndjson
+
+# Watch the bench that is running, or look at the last one
+watch:
+    {{ bin }}/cr-top reports/bench/events.ndjson
+
+# Build the four programs, with the GPU where there is one
+build:
+    @echo "building for {{ if accelerator == "" { "the CPU" } else { accelerator } }}" >&2
+    cargo build --release --locked --bins {{ features }}
+
+# All tests
+test:
+    cargo test --release --locked --workspace
+
+# What a reviewer would not want to say: formatting and lints
+lint:
+    cargo fmt --all --check
+    cargo clippy --release --locked --workspace --all-targets -- -D warnings
+
+# Formatting, lints and tests, as CI runs them
+check: lint test
+
+# Benchmarks of the parts, all or by name: `just microbench planner`
+microbench *FILTER:
+    cargo bench --locked --workspace --benches -- {{ FILTER }}
+
+# The published Python planner against ours, in one run (installs it into a temporary folder)
+bench-python-planner:
+    benches/python-planner/run.sh
+
+# Install the four programs into ~/.cargo/bin
+install:
+    cargo install --locked --path bins/cr-gen
+    cargo install --locked --path bins/cr-plan
+    cargo install --locked --path bins/cr-top
+    cargo install --locked --path bins/cr-serve {{ if accelerator == "" { "" } else { "--features " + accelerator } }}
