@@ -3,6 +3,7 @@
 use clap::{Parser, ValueEnum, ValueHint};
 use cr_cli::common::{Color, CommonArgs};
 use cr_cli::extras::Extra;
+use std::path::PathBuf;
 
 use crate::palette::{Env, Level};
 
@@ -15,6 +16,10 @@ Examples:
   cr-top run.ndjson --once       print what a finished run came down to
   cr-top run.ndjson --once --format json | jq .served_hit
   cr-top run.ndjson --plain      a line a second, for a log
+  cr-top flat.ndjson cacheroute.ndjson
+                                 two runs side by side
+  cr-top run.ndjson --replay --speed 10
+                                 play a finished run from its start
 
 Without a terminal (stdout is a file or a pipe, or there is no controlling terminal) --plain is implied.
 Exit codes: 0 done, 1 failed, 2 usage or input, 130 interrupted.";
@@ -23,9 +28,9 @@ Exit codes: 0 done, 1 failed, 2 usage or input, 130 interrupted.";
 #[derive(Parser, Clone, Debug)]
 #[command(name = "cr-top", version, after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub struct Cli {
-    /// Events of a run (NDJSON); `-` for stdin [default: -]
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub file: Option<String>,
+    /// Events of a run (NDJSON), `-` for stdin; up to four are compared [default: -]
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub files: Vec<String>,
     /// Print a line a second and the summary instead of a screen
     #[arg(long)]
     pub plain: bool,
@@ -38,6 +43,18 @@ pub struct Cli {
     /// Where the summary goes; `-` for stdout
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<String>,
+    /// Connect to a run started with cr-serve run --listen SOCKET
+    #[arg(long, value_name = "SOCKET", conflicts_with = "files", value_hint = ValueHint::FilePath)]
+    pub connect: Option<PathBuf>,
+    /// Show a table's planned shards and rates beside the actual ones
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub table: Option<String>,
+    /// Play a finished file from its start
+    #[arg(long, conflicts_with_all = ["once", "plain"])]
+    pub replay: bool,
+    /// Run time per wall time of a replay, 0.125 to 1024
+    #[arg(long, value_name = "X", default_value = "1", requires = "replay", value_parser = speed)]
+    pub speed: f64,
     /// Draw with ASCII characters only
     #[arg(long)]
     pub ascii: bool,
@@ -84,6 +101,12 @@ pub enum PaletteArg {
     Indexed,
     /// 24 bits
     True,
+}
+
+/// A speed of replay.
+fn speed(text: &str) -> Result<f64, String> {
+    let value = cr_cli::quantity::positive(text.trim_end_matches(['x', '×']))?;
+    if (0.125..=1024.0).contains(&value) { Ok(value) } else { Err("must lie between 0.125 and 1024".into()) }
 }
 
 impl Cli {

@@ -36,6 +36,9 @@ pub fn clock(s: f64) -> String {
 
 /// A share as `71.2 %`, `100 %`.
 pub fn percent(share: f64) -> String {
+    if !share.is_finite() {
+        return "–".into();
+    }
     if share >= 0.9995 { "100 %".into() } else { format!("{:.1} %", share * 100.0) }
 }
 

@@ -4,8 +4,9 @@
 
 use cr_report::events::Event;
 use cr_report::reader::{EventReader, ReadError};
+use cr_routing::table::RoutingTable;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -28,7 +29,36 @@ pub struct Feed {
     over: Arc<AtomicBool>,
     fault: Arc<Mutex<Option<String>>>,
     thread: JoinHandle<()>,
+    limit: Limit,
     stop: Stop,
+}
+
+/// The run time up to which events are taken, shared with the reading thread.
+#[derive(Clone, Debug)]
+pub struct Limit(Arc<LimitState>);
+
+#[derive(Debug)]
+struct LimitState {
+    until_s: AtomicU64,
+    reached: AtomicBool,
+}
+
+impl Limit {
+    /// Events up to `until_s` seconds; infinity for all.
+    pub fn until(until_s: f64) -> Limit {
+        Limit(Arc::new(LimitState {
+            until_s: AtomicU64::new(until_s.to_bits()),
+            reached: AtomicBool::new(false),
+        }))
+    }
+
+    fn until_s(&self) -> f64 {
+        f64::from_bits(self.0.until_s.load(Ordering::Relaxed))
+    }
+
+    fn set_reached(&self) {
+        self.0.reached.store(true, Ordering::Relaxed);
+    }
 }
 
 /// The lock; a thread that panicked while it held it leaves a state that can still be drawn.
@@ -37,12 +67,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Feed {
-    /// Starts to read.
-    pub fn open(input: Input, follow: Follow) -> Feed {
-        let run = Arc::new(Mutex::new(Run::new(input.name())));
+    /// Starts to read, up to a run time.
+    pub fn open(input: Input, follow: Follow, tables: Arc<Vec<RoutingTable>>, limit: Limit) -> Feed {
+        let run = Arc::new(Mutex::new(Run::new(input.name()).with_tables(Arc::clone(&tables))));
         let (over, fault, stop) = (Arc::<AtomicBool>::default(), Arc::default(), Stop::default());
         let mut worker = Worker {
             name: input.name(),
+            tables,
+            limit: limit.clone(),
+            held: None,
             run: Arc::clone(&run),
             fault: Arc::clone(&fault),
             started: None,
@@ -55,7 +88,17 @@ impl Feed {
             worker.work(Line::new(source::spawn(input, follow, stopped.clone())), &stopped);
             done.store(true, Ordering::Release);
         });
-        Feed { run, over, fault, thread, stop }
+        Feed { run, over, fault, thread, limit, stop }
+    }
+
+    /// Moves the run time up to which events are taken; only forward, what was taken stays.
+    pub fn set_limit(&self, until_s: f64) {
+        self.limit.0.until_s.store(until_s.to_bits(), Ordering::Relaxed);
+    }
+
+    /// Whether it has once taken all events up to its limit, or all there are.
+    pub fn has_caught_up(&self) -> bool {
+        self.limit.0.reached.load(Ordering::Relaxed) || self.is_over()
     }
 
     /// The run as it is now. Hold it for a moment only.
@@ -84,8 +127,18 @@ impl Feed {
     }
 }
 
+impl Drop for Feed {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
 struct Worker {
     name: String,
+    tables: Arc<Vec<RoutingTable>>,
+    limit: Limit,
+    /// An event beyond the limit.
+    held: Option<Event>,
     run: Arc<Mutex<Run>>,
     fault: Arc<Mutex<Option<String>>>,
     started: Option<Instant>,
@@ -98,6 +151,9 @@ impl Worker {
     fn work(&mut self, line: Rc<Line>, stop: &Stop) {
         let mut reader = EventReader::growing(Tap::new(&line), &self.name);
         while !stop.is_set() {
+            if self.is_held() {
+                continue;
+            }
             // While events flow nothing is waited for; once they stop, what has come is shown before waiting for more.
             let fatal = match reader.next_event() {
                 Ok(Some(event)) => {
@@ -109,7 +165,12 @@ impl Worker {
                     self.flush();
                     line.set_patience(PATIENCE);
                     match line.take_signal() {
-                        None => None,
+                        None => {
+                            if self.started.is_some() {
+                                self.limit.set_reached();
+                            }
+                            None
+                        }
                         Some(Signal::Restart(why)) => {
                             reader = EventReader::growing(Tap::new(&line), &self.name);
                             self.restart(why);
@@ -145,11 +206,30 @@ impl Worker {
                 self.name, header.shards
             ));
         }
+        if event.t_s().is_some_and(|t_s| t_s > self.limit.until_s()) {
+            self.held = Some(event);
+            return None;
+        }
         self.batch.push(event);
         if self.batch.len() == BATCH {
             self.flush();
         }
         None
+    }
+
+    /// Whether an event waits for the limit to pass it; waits a moment if so.
+    fn is_held(&mut self) -> bool {
+        let Some(event) = self.held.take() else { return false };
+        // An event was held for its time, so it has one.
+        if event.t_s().is_some_and(|t_s| t_s > self.limit.until_s()) {
+            self.held = Some(event);
+            self.flush();
+            self.limit.set_reached();
+            thread::sleep(PATIENCE / 3);
+            return true;
+        }
+        self.batch.push(event);
+        false
     }
 
     /// A line that is no event: counted, unless nothing valid came before it, which is fatal.
@@ -186,7 +266,7 @@ impl Worker {
         self.flush();
         (self.started, self.dirty) = (None, false);
         let mut run = lock(&self.run);
-        *run = Run::new(&self.name);
+        *run = Run::new(&self.name).with_tables(Arc::clone(&self.tables));
         run.live.log.push(0.0, crate::state::log::Kind::Note, why);
     }
 

@@ -8,7 +8,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::figures::{count, percent, rate, seconds};
-use crate::ingest::Feed;
+use crate::session::Session;
 use crate::state::live::{Live, Phase};
 use crate::state::log::Kind;
 use crate::ui::Left;
@@ -27,49 +27,56 @@ pub enum Lines {
     None,
 }
 
-/// Follows the run to its end.
+/// Follows the runs to their end.
 ///
 /// # Errors
 /// An input that holds no events, and a failed write.
-pub fn follow(feed: &Feed, lines: Lines, out: &mut dyn Write, interrupt: &Interrupt) -> anyhow::Result<Left> {
+pub fn follow(
+    session: &Session,
+    lines: Lines,
+    out: &mut dyn Write,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Left> {
     let mut printed = Instant::now();
-    let mut told = false;
+    let mut told = vec![false; session.feeds().len()];
     loop {
-        if let Some(what) = feed.fault() {
+        if let Some(what) = session.fault() {
             return Err(bad_input(what));
         }
         if interrupt.is_set() {
             return Ok(Left::Interrupted);
         }
-        if feed.is_over() {
+        // A summary is the last line of a stream: in a file that is followed nothing comes after it.
+        if session.feeds().iter().all(|feed| feed.is_over() || feed.run().live.phase == Phase::Ended) {
             return Ok(Left::Quit);
         }
-        if feed.is_broken() {
+        if session.is_broken() {
             anyhow::bail!("the thread that reads events has died");
         }
-        let run = feed.run();
-        // The last line of a stream: in a file that is followed nothing comes after it.
-        if run.live.phase == Phase::Ended {
-            return Ok(Left::Quit);
-        }
-        let line = (printed.elapsed() >= EVERY && lines == Lines::EverySecond).then(|| line(&run.live));
-        drop(run);
-        if let Some(line) = line {
+        if printed.elapsed() >= EVERY && lines == Lines::EverySecond {
             printed += EVERY;
-            // A line that says that nothing has come yet is said once.
-            if line.is_some() || !told {
-                told |= line.is_none();
-                writeln!(out, "{}", line.unwrap_or_else(|| note(feed)))?;
-                out.flush()?;
+            let texts: Vec<String> = session
+                .lock()
+                .iter()
+                .zip(&mut told)
+                .filter_map(|(run, told)| tick(&run.live, told))
+                .collect();
+            for text in texts {
+                writeln!(out, "{text}")?;
             }
+            out.flush()?;
         }
         sleep(LOOK);
     }
 }
 
-fn note(feed: &Feed) -> String {
-    let run = feed.run();
-    run.live.note.clone().unwrap_or_else(|| format!("waiting for events from {}", run.live.name))
+/// A run's line of this second. That nothing has come yet is said once.
+fn tick(live: &Live, told: &mut bool) -> Option<String> {
+    let line = line(live);
+    if line.is_none() && std::mem::replace(told, true) {
+        return None;
+    }
+    line.or_else(|| live.note.clone()).or_else(|| Some(format!("waiting for events from {}", live.name)))
 }
 
 /// One line on how the run stands; `None` before its header.

@@ -4,6 +4,7 @@ use ratatui::Terminal;
 use ratatui::TerminalOptions;
 use ratatui::Viewport;
 use ratatui::backend::CrosstermBackend;
+use ratatui::buffer::Buffer;
 use ratatui::crossterm::cursor::{Hide, Show};
 use ratatui::crossterm::event::{DisableMouseCapture, EnableMouseCapture};
 use ratatui::crossterm::execute;
@@ -69,12 +70,12 @@ impl Screen {
     ///
     /// # Errors
     /// A terminal that cannot be written to.
-    pub fn draw(&mut self, draw: impl FnOnce(&mut ratatui::Frame)) -> io::Result<()> {
+    pub fn draw(&mut self, draw: impl FnOnce(Rect, &mut Buffer)) -> io::Result<()> {
         let size = size();
         if self.terminal.get_frame().area() != size {
             self.terminal.resize(size)?;
         }
-        self.terminal.draw(draw).map(|_| ())
+        self.terminal.draw(|frame| draw(frame.area(), frame.buffer_mut())).map(|_| ())
     }
 }
 
@@ -95,7 +96,7 @@ fn restore() {
 }
 
 /// The terminal's size: its own word, else `COLUMNS` and `LINES`, else 80×24.
-fn size() -> Rect {
+pub fn size() -> Rect {
     let from_env = |name: &str, or: u16| {
         std::env::var(name).ok().and_then(|text| text.parse().ok()).filter(|n| *n > 0).unwrap_or(or)
     };

@@ -25,6 +25,8 @@ pub enum Input {
     Stdin,
     /// A file, finished or growing.
     File(PathBuf),
+    /// A Unix socket that a run listens on.
+    Socket(PathBuf),
 }
 
 impl Input {
@@ -37,8 +39,13 @@ impl Input {
     pub fn name(&self) -> String {
         match self {
             Input::Stdin => "<stdin>".into(),
-            Input::File(path) => path.display().to_string(),
+            Input::File(path) | Input::Socket(path) => path.display().to_string(),
         }
+    }
+
+    /// Whether it can be read again.
+    pub fn is_file(&self) -> bool {
+        matches!(self, Input::File(_))
     }
 }
 
@@ -92,6 +99,7 @@ pub fn spawn(input: Input, follow: Follow, stop: Stop) -> Receiver<Message> {
         match input {
             Input::Stdin => stream::read(std::io::stdin(), "<stdin>", &sender),
             Input::File(path) => file::read(&path, follow, &stop, &sender),
+            Input::Socket(path) => stream::connect(&path, &sender),
         };
     });
     receiver

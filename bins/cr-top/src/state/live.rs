@@ -3,9 +3,12 @@
 use cr_report::aggregate::ShardTotals;
 use cr_report::events::{Event, Fail, FailReason, Fault, Finish, Header, Plan};
 use cr_report::summary::Summary;
+use cr_routing::table::RoutingTable;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use super::dist::Dist;
+use super::findings::Finding;
 use super::fleet::Fleet;
 use super::keys::TopKeys;
 use super::log::{Kind, Log};
@@ -76,6 +79,10 @@ pub struct Live {
     pub log: Log,
     /// What the measured part comes down to so far; the run's own word once it has ended.
     pub summary: Option<Summary>,
+    /// What is to be warned of.
+    pub findings: Vec<Finding>,
+    /// The routing tables that the user named, in order of the time they are installed at.
+    pub tables: Arc<Vec<RoutingTable>>,
     /// Why nothing has come yet, in words.
     pub note: Option<String>,
     /// Each shard's totals in the measured window.
@@ -116,6 +123,12 @@ impl Live {
                 self.summary = Some(summary.as_ref().clone());
             }
         }
+    }
+
+    /// The table in force now, where the user named one.
+    pub fn table(&self) -> Option<&RoutingTable> {
+        let in_force = self.tables.iter().rev().find(|table| table.meta().from_s <= self.t_s);
+        in_force.or(self.tables.first())
     }
 
     /// Requests known to have been offered: finished, failed, cancelled or in the fleet.

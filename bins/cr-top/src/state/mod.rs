@@ -4,7 +4,9 @@
 //! * [`app`] — what the user looks at.
 
 pub mod app;
+pub mod compare;
 pub mod dist;
+pub mod findings;
 pub mod fleet;
 pub mod keys;
 pub mod live;

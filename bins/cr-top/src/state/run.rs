@@ -2,7 +2,10 @@
 
 use cr_report::aggregate::Aggregator;
 use cr_report::events::Event;
+use cr_routing::table::RoutingTable;
+use std::sync::Arc;
 
+use super::findings;
 use super::live::{Live, Phase};
 
 /// The most shards of a run that can be watched: what is kept for each of them over time has to stay small.
@@ -20,6 +23,13 @@ impl Run {
     /// A run of which nothing is known yet.
     pub fn new(name: impl Into<String>) -> Run {
         Run { live: Live::new(name), aggregator: None }
+    }
+
+    /// The same, held against routing tables that the user named, in order of the time they are installed at.
+    #[must_use]
+    pub fn with_tables(mut self, tables: Arc<Vec<RoutingTable>>) -> Run {
+        self.live.tables = tables;
+        self
     }
 
     /// Takes over one event that the reader has checked.
@@ -52,5 +62,6 @@ impl Run {
         if self.live.phase != Phase::Ended {
             self.live.summary = Some(aggregator.summary(false));
         }
+        self.live.findings = findings::check(&self.live);
     }
 }

@@ -75,6 +75,14 @@ impl Timed {
         self.known.get()
     }
 
+    /// Adds all values of another one.
+    pub fn add(&mut self, other: &Timed) {
+        if let Some(theirs) = &other.dist {
+            self.dist.get_or_insert_default().merge(theirs);
+            self.known.set(None);
+        }
+    }
+
     fn merge(&mut self, other: Timed) {
         let Some(theirs) = other.dist else { return };
         match &mut self.dist {

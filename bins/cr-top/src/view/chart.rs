@@ -26,6 +26,8 @@ pub struct Curve {
     pub style: Style,
     /// For several values in one column.
     pub pick: Pick,
+    /// A glyph at its last point, where colour alone does not tell curves apart.
+    pub tag: Option<&'static str>,
 }
 
 /// The scale from bottom to top.
@@ -88,7 +90,11 @@ impl Chart<'_> {
         self.marks(plot, buffer);
         self.level(plot, buffer);
         for curve in &self.curves {
-            Raster::of(curve, self.scale, plot).draw(plot, curve.style, buffer);
+            let raster = Raster::of(curve, self.scale, plot);
+            raster.draw(plot, curve.style, buffer);
+            if let Some((tag, (x, y))) = curve.tag.zip(raster.end) {
+                buffer[(plot.x + x, plot.y + y)].set_symbol(tag).set_style(curve.style);
+            }
         }
         if has_axis {
             self.axis(plot, buffer);
@@ -135,6 +141,8 @@ impl Chart<'_> {
 /// The dots of one curve.
 struct Raster {
     columns: usize,
+    /// The cell of the last point.
+    end: Option<(u16, u16)>,
     cells: Vec<u8>,
 }
 
@@ -144,7 +152,7 @@ const DOTS: [[u8; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
 impl Raster {
     fn of(curve: &Curve, scale: Scale, plot: Rect) -> Raster {
         let columns = usize::from(plot.width);
-        let mut raster = Raster { columns, cells: vec![0; columns * usize::from(plot.height)] };
+        let mut raster = Raster { columns, end: None, cells: vec![0; columns * usize::from(plot.height)] };
         let (width, height) = (columns * 2, usize::from(plot.height) * 4);
         let range = (scale.high - scale.low).max(f64::MIN_POSITIVE);
         let mut last: Option<(usize, usize)> = None;
@@ -157,6 +165,7 @@ impl Raster {
             let y = ((1.0 - share) * (height - 1) as f64).round() as usize;
             raster.line(last.unwrap_or((x, y)), (x, y));
             last = Some((x, y));
+            raster.end = Some(((x / 2) as u16, (y / 4) as u16));
         }
         raster
     }
@@ -214,7 +223,7 @@ mod tests {
     use insta::assert_snapshot;
 
     fn chart(values: Vec<Option<f64>>, width: u16, height: u16) -> String {
-        let curves = vec![Curve { values, style: Style::new(), pick: Pick::Max }];
+        let curves = vec![Curve { values, style: Style::new(), pick: Pick::Max, tag: None }];
         let chart = Chart {
             title: vec![part(1, [Span::raw("a title")])],
             scale: Scale::above(0.0, 0.0, &curves, figures::seconds),

@@ -43,7 +43,7 @@ pub fn curve(
     style: ratatui::style::Style,
     value: impl Fn(&Slot) -> Option<f64>,
 ) -> Curve {
-    Curve { values: live.series.slots().iter().map(value).collect(), style, pick }
+    Curve { values: live.series.slots().iter().map(value).collect(), style, pick, tag: None }
 }
 
 /// A chart's frame around its curves.
@@ -81,7 +81,7 @@ fn hit<'a>(live: &Live, look: Look) -> Chart<'a> {
 fn imbalance<'a>(live: &Live, look: Look) -> Chart<'a> {
     let values = live.series.imbalance(&live.fleet.up());
     let now = values.iter().rev().find_map(|value| *value);
-    let curves = vec![Curve { values, style: look.style(Role::Second), pick: Pick::Max }];
+    let curves = vec![Curve { values, style: look.style(Role::Second), pick: Pick::Max, tag: None }];
     let scale = Scale::above(1.0, 2.0, &curves, |ratio| format!("{ratio:.1}×"));
     let value = now.map_or("–".into(), |ratio| format!("{ratio:.2}×"));
     chart(live, look, title(look, "max/mean, 10 s", value), curves, scale)

@@ -7,10 +7,10 @@ use ratatui::text::Span;
 use super::bars::{bar, diverging};
 use super::look::Look;
 use super::table::{Column, Layout};
-use super::{charts, figures_panel};
+use super::{charts, figures_panel, strip};
 use crate::figures::{count, maybe_percent, maybe_seconds, percent, times};
 use crate::palette::Role;
-use crate::state::app::{self, App, View};
+use crate::state::app::{App, FleetColumn, View};
 use crate::state::fleet::Shard;
 use crate::state::live::Live;
 
@@ -20,8 +20,13 @@ const CHARTS: (u16, u16) = (6, 30);
 /// Draws the view.
 pub fn draw(area: Rect, buffer: &mut Buffer, app: &mut App, live: &Live, look: Look) {
     let figures = if area.height >= 12 { figures_panel::HEIGHT } else { 1 };
-    let table_height = live.fleet.shards().len() as u16 + 1;
-    let left = area.height.saturating_sub(figures);
+    let shards = live.fleet.shards().len();
+    let table_height = u16::try_from(shards + 1).unwrap_or(u16::MAX);
+    let inner = area.width - 2;
+    // A fleet that has more shards than the table will have rows gets a strip that shows all of them.
+    let strip = strip::height(shards, inner);
+    let strip = if shards + 1 > usize::from(area.height / 2) && strip <= area.height / 4 { strip } else { 0 };
+    let left = area.height.saturating_sub(figures + strip);
     // The charts get what the table does not need, but the table always keeps a good half.
     let charts = left.saturating_sub(table_height.min(left / 2 + 1)).min(CHARTS.1);
     let charts = if charts < CHARTS.0 { 0 } else { charts };
@@ -36,8 +41,10 @@ pub fn draw(area: Rect, buffer: &mut Buffer, app: &mut App, live: &Live, look: L
         let area = next(charts);
         charts::draw(Rect { x: area.x + 1, width: area.width - 2, ..area }, buffer, live, look);
     }
-    let rows = next(area.height);
-    table(Rect { x: rows.x + 1, width: rows.width - 2, ..rows }, buffer, app, live, look);
+    let inset = |rows: Rect| Rect { x: rows.x + 1, width: inner, ..rows };
+    let ratios = load_ratios(live);
+    strip::draw(inset(next(strip)), buffer, live, &ratios, look);
+    table(inset(next(area.height)), buffer, app, live, &ratios, look);
 }
 
 /// Where room is short, numbers stand for bars.
@@ -66,28 +73,32 @@ const COLUMNS: [Column; 9] = [
 ];
 
 /// The columns as the sort key knows them.
-const SORT: [Option<app::Column>; 9] = [
-    Some(app::Column::Id),
+const SORT: [Option<FleetColumn>; 9] = [
+    Some(FleetColumn::Id),
     None,
-    Some(app::Column::Queue),
-    Some(app::Column::Running),
-    Some(app::Column::Kv),
-    Some(app::Column::Hit),
-    Some(app::Column::Load),
-    Some(app::Column::P99),
-    None,
+    Some(FleetColumn::Queue),
+    Some(FleetColumn::Running),
+    Some(FleetColumn::Kv),
+    Some(FleetColumn::Hit),
+    Some(FleetColumn::Load),
+    Some(FleetColumn::P99),
+    Some(FleetColumn::Evicted),
 ];
 
-fn table(area: Rect, buffer: &mut Buffer, app: &mut App, live: &Live, look: Look) {
+/// The column that the list is sorted by.
+fn sorted_by(app: &App) -> FleetColumn {
+    FleetColumn::ALL[app.sorts[View::Fleet as usize].column % FleetColumn::ALL.len()]
+}
+
+fn table(area: Rect, buffer: &mut Buffer, app: &mut App, live: &Live, ratios: &[Option<f64>], look: Look) {
     if area.height == 0 {
         return;
     }
     let columns = if area.width < NARROW { columns(6, 6) } else { columns(12, 16) };
     let layout = Layout::new(&columns, area.width);
-    let ratios = load_ratios(live);
     let heading = Rect { height: 1, ..area };
     layout.row(&columns, heading, buffer, |at, _| {
-        let sorted = SORT[at] == Some(app.column);
+        let sorted = SORT[at] == Some(sorted_by(app));
         let arrow = if descending(app) { "▼" } else { "▲" };
         let title = columns[at].title;
         if sorted {
@@ -96,7 +107,7 @@ fn table(area: Rect, buffer: &mut Buffer, app: &mut App, live: &Live, look: Look
             vec![look.span(Role::Dim, title)]
         }
     });
-    let order = order(app, live, &ratios);
+    let order = order(app, live, ratios);
     let rows = usize::from(area.height - 1);
     let first = app.places[View::Fleet as usize].fit(order.len(), rows);
     // One scale for all bars, so that they compare: the farthest off the mean, at least a quarter.
@@ -122,7 +133,7 @@ fn load_ratios(live: &Live) -> Vec<Option<f64>> {
 
 /// Whether the largest comes first: for all columns but the id, unless turned around.
 fn descending(app: &App) -> bool {
-    (app.column != app::Column::Id) != app.reverse
+    (sorted_by(app) != FleetColumn::Id) != app.sorts[View::Fleet as usize].reverse
 }
 
 /// The indices of the shards that pass the filter, in order.
@@ -130,25 +141,28 @@ fn order(app: &App, live: &Live, ratios: &[Option<f64>]) -> Vec<usize> {
     let shards = live.fleet.shards();
     let passes = |index: &usize| app.passes(&format!("{index} {}", state(&shards[*index]).1));
     let mut order: Vec<usize> = (0..shards.len()).filter(passes).collect();
-    let value = |index: &usize| -> f64 {
-        let shard = &shards[*index];
-        match app.column {
-            app::Column::Id => *index as f64,
-            app::Column::Queue => shard.now.queued as f64,
-            app::Column::Running => shard.now.running as f64,
-            app::Column::Kv => shard.kv_use(),
-            app::Column::Hit => shard.hit().unwrap_or(-1.0),
-            app::Column::Load => ratios[*index].unwrap_or(-1.0),
-            app::Column::P99 => shard.ttft.quantile(0.99).unwrap_or(-1.0),
-        }
-    };
+    let values: Vec<f64> =
+        shards.iter().zip(ratios).map(|(shard, ratio)| value(sorted_by(app), shard, *ratio)).collect();
     // A stable sort: equal shards stay in order of their id.
     if descending(app) {
-        order.sort_by(|a, b| value(b).total_cmp(&value(a)));
+        order.sort_by(|a, b| values[*b].total_cmp(&values[*a]));
     } else {
-        order.sort_by(|a, b| value(a).total_cmp(&value(b)));
+        order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
     }
     order
+}
+
+fn value(column: FleetColumn, shard: &Shard, ratio: Option<f64>) -> f64 {
+    match column {
+        FleetColumn::Id => f64::from(shard.now.shard.0),
+        FleetColumn::Queue => shard.now.queued as f64,
+        FleetColumn::Running => shard.now.running as f64,
+        FleetColumn::Kv => shard.kv_use(),
+        FleetColumn::Hit => shard.hit().unwrap_or(-1.0),
+        FleetColumn::Load => ratio.unwrap_or(-1.0),
+        FleetColumn::P99 => shard.ttft.quantile(0.99).unwrap_or(-1.0),
+        FleetColumn::Evicted => shard.now.evicted_blocks as f64,
+    }
 }
 
 fn state(shard: &Shard) -> (&'static str, &'static str, Role) {

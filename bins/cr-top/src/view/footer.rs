@@ -11,11 +11,14 @@ use crate::keys::{Action, BINDINGS};
 use crate::palette::Role;
 use crate::state::app::{App, View};
 use crate::state::live::Live;
+use crate::system::Usage;
 
 /// Draws the line.
 pub fn draw(area: Rect, buffer: &mut Buffer, app: &App, live: &Live, look: Look) {
     let room = usize::from(area.width.saturating_sub(2));
-    let line = if app.typing {
+    let line = if let Some(message) = &app.message {
+        Line::from(look.span(Role::Accent, cut(message, room)))
+    } else if app.typing {
         let shown: String = tail(&app.filter, room.saturating_sub(10));
         Line::from(vec![
             look.span(Role::Accent, "filter "),
@@ -46,10 +49,32 @@ fn keys<'a>(app: &App, live: &Live, look: Look, room: usize) -> Line<'a> {
 /// Whether a key does anything just now.
 fn applies(action: Action, app: &App, live: &Live) -> bool {
     match action {
-        Action::Sort => app.view == View::Fleet && !app.help && live.fleet.shards().len() > 1,
-        Action::Filter => !app.help,
+        Action::Sort => app.view.sort_columns() > 0 && !app.help && live.fleet.shards().len() > 1,
+        Action::Filter => matches!(app.view, View::Fleet | View::Keys | View::Log) && !app.help,
+        Action::NextRun => app.runs > 1 && app.view != View::Compare,
         _ => true,
     }
+}
+
+/// The line on the machine that this runs on.
+pub fn machine(area: Rect, buffer: &mut Buffer, usage: &Usage, look: Look) {
+    let room = area.width.saturating_sub(2);
+    let gb = |bytes: u64| format!("{:.1} GB", bytes as f64 / 1e9);
+    let mut parts = vec![
+        part(9, [look.span(Role::Dim, "this machine")]),
+        part(8, look.pair("CPU", format!("{:.0} % of {}", usage.cpu * 100.0, usage.cores))),
+        part(7, look.pair("memory", format!("{} of {}", gb(usage.memory_used), gb(usage.memory_total)))),
+    ];
+    for gpu in &usage.gpus {
+        parts.push(part(
+            6,
+            look.pair(
+                "GPU",
+                format!("{:.0} %, {} of {}", gpu.busy * 100.0, gb(gpu.memory_used), gb(gpu.memory_total)),
+            ),
+        ));
+    }
+    buffer.set_line(area.x + 1, area.y, &fit(parts, "  ", room.into()), room);
 }
 
 /// The last `width` characters.

@@ -11,6 +11,7 @@ use super::text::{Part, cut, fit, part};
 use crate::figures::{clock, count, rate, seconds};
 use crate::palette::Role;
 use crate::state::app::{App, View};
+use crate::state::findings::Name;
 use crate::state::live::{Live, Phase};
 use crate::state::log::Kind;
 
@@ -25,14 +26,24 @@ pub fn draw(area: Rect, buffer: &mut Buffer, app: &App, live: &Live, look: Look)
     if area.height < 2 {
         return;
     }
-    let (glyph, word, role) = Look::phase(live.phase, app.paused);
-    let state = Line::from(vec![look.span(role, glyph), Span::raw(" "), look.span(role, word)]);
+    let state = state(app, live, look);
     let state_width = state.width() as u16;
     let room = usize::from(area.width.saturating_sub(state_width + 3));
     buffer.set_line(area.x + 1, area.y, &fit(what(live, look, room), "  ", room), room as u16);
     buffer.set_line(area.right() - state_width - 1, area.y, &state, state_width);
     let room = usize::from(area.width.saturating_sub(2));
     buffer.set_line(area.x + 1, area.y + 1, &fit(how_far(live, look, room), GAP, room), room as u16);
+}
+
+/// Where the stream stands, or the replay of it.
+fn state<'a>(app: &App, live: &Live, look: Look) -> Line<'a> {
+    if let Some(replay) = app.replay {
+        let (glyph, role) = if replay.playing { ("▶", Role::Good) } else { ("⏸", Role::Warn) };
+        let place = format!(" replay {}× {} of {}", replay.speed, seconds(replay.t_s), seconds(replay.end_s));
+        return Line::from(vec![look.span(role, glyph), look.span(role, place)]);
+    }
+    let (glyph, word, role) = Look::phase(live.phase, app.paused);
+    Line::from(vec![look.span(role, glyph), Span::raw(" "), look.span(role, word)])
 }
 
 /// What runs, on what.
@@ -118,10 +129,10 @@ fn pace<'a>(live: &Live, look: Look) -> Vec<Part<'a>> {
 /// Draws the tabs, and to their right what needs a look.
 pub fn tabs(area: Rect, buffer: &mut Buffer, app: &App, live: &Live, look: Look) {
     let mut spans = Vec::new();
-    for (at, view) in View::ALL.into_iter().enumerate() {
+    for (at, view) in View::of_runs(app.runs).iter().enumerate() {
         let text = format!(" {} {} ", at + 1, view.name());
         let style = look.style(Role::Accent).add_modifier(Modifier::REVERSED);
-        spans.push(if view == app.view { Span::styled(text, style) } else { look.span(Role::Dim, text) });
+        spans.push(if *view == app.view { Span::styled(text, style) } else { look.span(Role::Dim, text) });
     }
     let line = Line::from(spans);
     buffer.set_line(area.x, area.y, &line, area.width);
@@ -145,8 +156,13 @@ fn notice(live: &Live) -> Option<(Role, String)> {
     if live.phase == Phase::CutShort {
         return Some((Role::Bad, "✖ the stream ended without a summary".into()));
     }
-    if live.summary.as_ref().is_some_and(|summary| summary.saturated) {
-        return Some((Role::Bad, "✖ saturated: latencies mean nothing".into()));
+    if let Some(first) = live.findings.first() {
+        let role = if first.name == Name::ShardSaturated { Role::Bad } else { Role::Warn };
+        let more = match live.findings.len() {
+            1 => String::new(),
+            n => format!("(1 of {n}) "),
+        };
+        return Some((role, format!("⚠ {more}{}: {}", first.name, first.detail)));
     }
     live.log.last(Kind::Warning).map(|entry| (Role::Warn, format!("⚠ {}", entry.text)))
 }

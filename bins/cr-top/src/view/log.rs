@@ -9,6 +9,7 @@ use super::text::cut;
 use crate::figures::count;
 use crate::palette::Role;
 use crate::state::app::{App, View};
+use crate::state::findings::Finding;
 use crate::state::live::Live;
 use crate::state::log::{Entry, Kind};
 
@@ -23,6 +24,13 @@ pub fn draw(area: Rect, buffer: &mut Buffer, app: &mut App, live: &Live, look: L
         0 => String::new(),
         n => format!(", {} older dropped", count(n)),
     };
+    let warnings = findings(live, look, usize::from(area.width - 2));
+    // Warnings that hold now stand above what happened, as far as they leave it half the room.
+    let shown = warnings.len().min(usize::from(area.height) / 2);
+    for (row, line) in warnings.iter().take(shown).enumerate() {
+        buffer.set_line(area.x + 1, area.y + row as u16, line, area.width - 2);
+    }
+    let area = Rect { y: area.y + shown as u16, height: area.height - shown as u16, ..area };
     let heading = format!("{} entries, newest first{dropped}", count(entries.len() as u64));
     buffer.set_line(area.x + 1, area.y, &Line::from(look.span(Role::Dim, heading)), area.width - 2);
     let rows = usize::from(area.height - 1);
@@ -31,6 +39,22 @@ pub fn draw(area: Rect, buffer: &mut Buffer, app: &mut App, live: &Live, look: L
         let line = self::line(entry, usize::from(area.width - 2), look);
         buffer.set_line(area.x + 1, area.y + 1 + row as u16, &line, area.width - 2);
     }
+}
+
+/// The warnings that hold now, each with its remedy.
+fn findings<'a>(live: &Live, look: Look, width: usize) -> Vec<Line<'a>> {
+    let lines = |finding: &Finding| {
+        let (name, detail) = (finding.name.as_str(), finding.detail.as_str());
+        let remedy = format!("  → {}", finding.name.remedy());
+        [
+            Line::from(vec![
+                look.span(Role::Warn, format!("⚠ {name}")),
+                Span::raw(cut(&format!(": {detail}"), width.saturating_sub(name.len() + 2))),
+            ]),
+            Line::from(look.span(Role::Dim, cut(&remedy, width))),
+        ]
+    };
+    live.findings.iter().flat_map(lines).collect()
 }
 
 fn line<'a>(entry: &Entry, width: usize, look: Look) -> Line<'a> {

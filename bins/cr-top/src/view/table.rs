@@ -34,8 +34,13 @@ fn gap(width: u16) -> u16 {
 impl Layout {
     /// Fits columns into `width`.
     pub fn new(columns: &[Column], width: u16) -> Layout {
+        Layout::without(columns, width, |_| false)
+    }
+
+    /// The same, with some columns left out in any case.
+    pub fn without(columns: &[Column], width: u16, left_out: impl Fn(usize) -> bool) -> Layout {
         let gap = gap(width);
-        let mut shown: Vec<usize> = (0..columns.len()).collect();
+        let mut shown: Vec<usize> = (0..columns.len()).filter(|at| !left_out(*at)).collect();
         let used = |shown: &[usize]| {
             shown.iter().map(|at| columns[*at].width + gap).sum::<u16>().saturating_sub(gap)
         };
