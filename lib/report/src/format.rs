@@ -74,6 +74,38 @@ pub fn plus_minus(mean: f64, half: Option<f64>, text: impl Fn(f64) -> String) ->
     }
 }
 
+/// Seconds with an interval in one unit, that of the larger of the two: `1.41 ± 0.87 s`.
+pub fn seconds_plus_minus(mean: f64, half: Option<f64>) -> String {
+    let Some(half) = half else {
+        return seconds(mean);
+    };
+    let size = mean.abs().max(half);
+    let (factor, unit) = match size {
+        _ if size >= 0.9995 || size == 0.0 => (1.0, "s"),
+        _ if size >= 0.9995e-3 => (1e3, "ms"),
+        _ => (1e6, "µs"),
+    };
+    let decimals = match size * factor {
+        size if size >= 99.95 => 0,
+        size if size >= 9.995 => 1,
+        _ => 2,
+    };
+    format!("{:.decimals$} ± {:.decimals$} {unit}", mean * factor, half * factor)
+}
+
+/// A share in per cent with an interval: `71.2 ± 0.4 %`.
+pub fn percent_plus_minus(share: f64, half: Option<f64>) -> String {
+    match half {
+        Some(half) => format!("{:.1} ± {:.1} %", share * 100.0, half * 100.0),
+        None => percent(share),
+    }
+}
+
+/// A ratio with an interval.
+pub fn ratio_plus_minus(value: f64, half: Option<f64>) -> String {
+    plus_minus(value, half, ratio)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,7 +120,22 @@ mod tests {
             [0, 999, 1000, 128_824, 1_000_000].map(count),
             ["0", "999", "1,000", "128,824", "1,000,000"]
         );
-        assert_eq!(plus_minus(0.5, Some(0.01), percent), "50.0 % ± 1.0 %");
-        assert_eq!(plus_minus(0.5, None, percent), "50.0 %");
+        assert_eq!(plus_minus(30.0, Some(4.25), rate), "30 ± 4.25");
+        assert_eq!(percent_plus_minus(0.5, Some(0.01)), "50.0 ± 1.0 %");
+        assert_eq!(percent_plus_minus(0.5, None), "50.0 %");
+        let texts =
+            [(1.41, 0.873), (0.09, 0.0012), (-0.2, 3.57), (0.0, 0.0), (0.000_3, 0.000_02), (0.995, 1.58)];
+        let texts = texts.map(|(mean, half)| seconds_plus_minus(mean, Some(half)));
+        assert_eq!(
+            texts,
+            [
+                "1.41 ± 0.87 s",
+                "90.0 ± 1.2 ms",
+                "-0.20 ± 3.57 s",
+                "0.00 ± 0.00 s",
+                "300 ± 20 µs",
+                "0.99 ± 1.58 s"
+            ]
+        );
     }
 }

@@ -12,6 +12,7 @@ h1, h2, h3 { line-height: 1.25; margin-top: 2rem; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-size: 14px; }
 th, td { border: 1px solid #8888; padding: .3rem .6rem; }
+td { white-space: nowrap; }
 th { text-align: left; }
 svg { max-width: 100%; height: auto; }
 pre { overflow-x: auto; padding: .8rem; border: 1px solid #8888; }

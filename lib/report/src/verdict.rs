@@ -1,7 +1,7 @@
 //! Win, tie or lose: what the paired seeds say of a policy against the baseline.
 
 use crate::capacity::{Capacity, Censored};
-use crate::format::{plus_minus, rate, seconds};
+use crate::format::{plus_minus, rate, seconds, seconds_plus_minus};
 use crate::result::Aggregate;
 use crate::stats::Difference;
 
@@ -70,7 +70,7 @@ pub fn judge(policy: &Aggregate, baseline: &Aggregate) -> Verdict {
     let change = format!(
         "p99 TTFT differs from {}'s by {} ({} paired seeds, 95 % CI)",
         baseline.policy,
-        plus_minus(difference.mean, Some(half), seconds),
+        seconds_plus_minus(difference.mean, Some(half)),
         difference.n
     );
     let outcome = match difference.within_noise {

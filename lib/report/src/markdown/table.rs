@@ -1,7 +1,10 @@
 //! The results, a row a policy, a table a rate.
 
 use super::escape;
-use crate::format::{count, percent, plus_minus, rate, ratio, seconds};
+use crate::capacity::Capacity;
+use crate::format::{
+    count, percent, percent_plus_minus, rate, ratio_plus_minus, seconds, seconds_plus_minus,
+};
 use crate::record::Record;
 use crate::result::Aggregate;
 use crate::stats::Estimate;
@@ -32,16 +35,19 @@ fn write_capacity(out: &mut String, record: &Record) -> Result {
         return Ok(());
     };
     let slo = seconds(first.slo_ttft_p99_s);
-    writeln!(
-        out,
-        "### Capacity\n\n| policy | capacity, QPS, at p99 TTFT within {slo} | seeds | |\n|---|---:|---:|---|"
-    )?;
+    let doubted = record.file.capacity.iter().any(Capacity::non_monotone);
+    let (head, rule) = if doubted { (" note |", "---|") } else { ("", "") };
+    writeln!(out, "### Capacity\n\n| policy | capacity, QPS, at p99 TTFT within {slo} | seeds |{head}")?;
+    writeln!(out, "|---|---:|---:|{rule}")?;
     for capacity in &record.file.capacity {
-        let flag =
-            if capacity.non_monotone() { "not monotone: a rate above a failed one passes" } else { "" };
+        let flag = match (doubted, capacity.non_monotone()) {
+            (true, true) => " not monotone: a rate above a failed one passes |",
+            (true, false) => " |",
+            _ => "",
+        };
         writeln!(
             out,
-            "| {} | {} | {} | {flag} |",
+            "| {} | {} | {} |{flag}",
             escape(&capacity.policy),
             capacity.quoted(),
             capacity.seeds.len()
@@ -75,24 +81,24 @@ fn write_rate(out: &mut String, record: &Record, qps: Option<f64>) -> Result {
 }
 
 fn write_row(out: &mut String, cell: &Aggregate) -> Result {
-    let text = |name: &str, form: fn(f64) -> String| {
+    let text = |name: &str, form: fn(f64, Option<f64>) -> String| {
         let Estimate { mean, ci95, .. } = cell.metric(name);
-        plus_minus(mean, ci95, form)
+        form(mean, ci95)
     };
     let (p99, pooled) = match cell.saturated() {
         true => {
             (format!("saturated ({} of {} runs)", cell.saturated_runs, cell.seeds.len()), "saturated".into())
         }
         false if cell.ttft_pooled_s.count == 0 => ("none".into(), "none".into()),
-        false => (text("ttft_p99_s", seconds), seconds(cell.ttft_pooled_s.p99)),
+        false => (text("ttft_p99_s", seconds_plus_minus), seconds(cell.ttft_pooled_s.p99)),
     };
     write!(
         out,
         "| {} | {} | {} | {} | {p99} | {pooled} | {} | {} ({}) |",
         escape(&cell.policy),
-        text("served_hit", percent),
-        text("imbalance_requests", ratio),
-        text("imbalance_busy", ratio),
+        text("served_hit", percent_plus_minus),
+        text("imbalance_requests", ratio_plus_minus),
+        text("imbalance_busy", ratio_plus_minus),
         count(cell.ttft_pooled_s.count),
         count(cell.failed),
         percent(cell.failed_share()),

@@ -41,9 +41,15 @@ pub(super) fn draw(record: &Record) -> Result<Option<String>, String> {
 
 fn paint(body: &Area<'_>, points: &[Point], imbalance_of: &str) -> Result<(), String> {
     let (plot, side) = body.split_horizontally(WIDTH - LEGEND);
-    let ends = |e: &Estimate| [e.mean - e.ci95.unwrap_or(0.0), e.mean + e.ci95.unwrap_or(0.0)];
-    let (x0, x1) = sheet::padded(points.iter().flat_map(|p| ends(&p.imbalance)), 0.12);
-    let (y0, y1) = sheet::padded(points.iter().flat_map(|p| ends(&p.hit)), 0.06);
+    // No imbalance lies below 1 and no share beyond 0 and 1, whatever an interval of few seeds says.
+    let ends = |e: &Estimate, low: f64, high: f64| {
+        let half = e.ci95.unwrap_or(0.0);
+        [(e.mean - half).max(low), (e.mean + half).min(high)]
+    };
+    let wide = |point: &Point| ends(&point.imbalance, 1.0, f64::INFINITY);
+    let tall = |point: &Point| ends(&point.hit, 0.0, 1.0);
+    let (x0, x1) = sheet::padded(points.iter().flat_map(wide), 0.12);
+    let (y0, y1) = sheet::padded(points.iter().flat_map(tall), 0.06);
     let mut chart = ChartBuilder::on(&plot)
         .margin_right(16)
         .margin_bottom(8)
@@ -63,10 +69,10 @@ fn paint(body: &Area<'_>, points: &[Point], imbalance_of: &str) -> Result<(), St
         .map_err(said)?;
     for (index, point) in points.iter().enumerate() {
         let style = series(index).stroke_width(2);
-        let [low, high] = ends(&point.imbalance);
+        let [low, high] = wide(point);
         let hit = point.hit.mean * 100.0;
         chart.draw_series([PathElement::new(vec![(low, hit), (high, hit)], style)]).map_err(said)?;
-        let [low, high] = ends(&point.hit).map(|share| share * 100.0);
+        let [low, high] = tall(point).map(|share| share * 100.0);
         let x = point.imbalance.mean;
         chart.draw_series([PathElement::new(vec![(x, low), (x, high)], style)]).map_err(said)?;
     }
