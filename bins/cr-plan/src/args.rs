@@ -1,19 +1,23 @@
-//! What can be typed.
+//! What can be typed. The flags of a subcommand stand in its own file.
 
+use crate::model::ModelArgs;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use cr_cli::extras::Extra;
 use cr_cli::{CommonArgs, quantity};
+use std::num::NonZeroUsize;
 
 const EXAMPLES: &str = "\
 Examples:
   cr-plan w.jsonl --shards 4 --qcap 50 --warm-slots 40 -o table.json
   cr-gen zipf --requests 40k | tee w.jsonl | cr-plan --shards 4 --qcap 50 --warm-slots 40 > table.json
   printf 'a,12.5\\nb,3\\n' | cr-plan --shards 2 --qcap 10 --warm-slots 8 --format text
+  cr-plan w.jsonl --shards 4 --qcap 50 --admission tokens --kv-tokens 64k
+  cr-plan new.csv --shards 4 --qcap 50 --warm-slots 40 --previous table.json --max-churn 5%
+  cr-plan w.jsonl --shards 4 --qcap 50 --warm-slots 40 --interval 60s --max-churn 5% > tables.jsonl
   cr-plan show table.json k17
 
 QCAP is the rate that one shard can serve of one key, WARM_SLOTS the prefixes that one shard keeps
-warm. Both are measured, not guessed: the highest rate that a single shard serves within its latency
-bound, and its KV tokens divided by the tokens of a key's prefix.";
+warm. Both are measured, not guessed: `cr-plan calibrate` reads them off a load ladder and the pool.";
 
 /// Turn per-key rates into a routing table
 ///
@@ -39,7 +43,12 @@ pub(crate) struct Args {
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
-    Show(ShowArgs),
+    Show(crate::show::ShowArgs),
+    Diff(crate::diff::DiffArgs),
+    Check(crate::check::CheckArgs),
+    Export(crate::export::ExportArgs),
+    Calibrate(crate::calibrate::CalibrateArgs),
+    Sensitivity(crate::sensitivity::SensitivityArgs),
     #[command(flatten)]
     Extra(Extra),
 }
@@ -50,15 +59,19 @@ pub(crate) struct PlanArgs {
     /// A trace or rates; `-` is stdin
     #[arg(value_name = "TRACE|RATES", default_value = "-")]
     pub(crate) input: String,
-    /// Number of shards to plan for
-    #[arg(long, value_name = "R", required = true, value_parser = quantity::positive_u32)]
-    pub(crate) shards: Option<u32>,
-    /// Requests per second that one shard can serve of one key; a hotter key gets copies
-    #[arg(long, value_name = "QPS", required = true, value_parser = quantity::positive)]
-    pub(crate) qcap: Option<f64>,
-    /// Prefixes that one shard can keep warm; may be fractional
-    #[arg(long, value_name = "W", required = true, value_parser = quantity::positive)]
-    pub(crate) warm_slots: Option<f64>,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) churn: ChurnArgs,
+    #[command(flatten)]
+    pub(crate) stream: StreamArgs,
+}
+
+/// What comes out.
+#[derive(ClapArgs, Debug)]
+pub(crate) struct OutputArgs {
     /// Write here instead of stdout
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<String>,
@@ -73,21 +86,60 @@ pub(crate) struct PlanArgs {
     pub(crate) format: Format,
 }
 
-/// Show a table: the load of each shard, or where one key is and why
+/// Planning from a previous table.
 #[derive(ClapArgs, Debug)]
-pub(crate) struct ShowArgs {
-    /// A routing table, or several, one a line; `-` is stdin
-    #[arg(value_name = "TABLE")]
-    pub(crate) table: String,
-    /// Explain this key
-    #[arg(value_name = "KEY")]
-    pub(crate) key: Option<String>,
+#[command(next_help_heading = "Replanning")]
+pub(crate) struct ChurnArgs {
+    /// Start from this table and change only what pays
+    #[arg(long, value_name = "TABLE")]
+    pub(crate) previous: Option<String>,
+    /// Change at most this share of the (key, shard) pairs; 1 − Jaccard
+    #[arg(long, value_name = "SHARE", value_parser = quantity::share)]
+    pub(crate) max_churn: Option<f64>,
+    /// Move a prefix only where each of its tokens lowers the highest load by this much
+    #[arg(long, value_name = "LOAD", value_parser = quantity::positive)]
+    pub(crate) move_cost: Option<f64>,
+}
+
+/// A table per interval.
+#[derive(ClapArgs, Debug)]
+#[command(next_help_heading = "Streaming")]
+pub(crate) struct StreamArgs {
+    /// Write a table per interval of a trace, from the rates of the past only; one a line
+    #[arg(long, value_name = "TIME", value_parser = quantity::seconds)]
+    pub(crate) interval: Option<f64>,
+    /// How rates are estimated
+    #[arg(long, value_enum, default_value_t = Estimator::Ewma, requires = "interval")]
+    pub(crate) estimator: Estimator,
+    /// Requests after which a request counts half (ewma) [default: 10k]
+    #[arg(long, value_name = "N", value_parser = quantity::positive, requires = "interval")]
+    pub(crate) half_life: Option<f64>,
+    /// Seconds that count (window) [default: five intervals]
+    #[arg(long, value_name = "TIME", value_parser = quantity::seconds, requires = "interval")]
+    pub(crate) window: Option<f64>,
+    /// Remember at most so many keys, the most frequent ones
+    #[arg(long, value_name = "N", value_parser = positive_usize, requires = "interval")]
+    pub(crate) max_keys: Option<NonZeroUsize>,
+}
+
+/// A count of at least one.
+fn positive_usize(text: &str) -> Result<NonZeroUsize, String> {
+    let count = quantity::count(text)?;
+    usize::try_from(count).ok().and_then(NonZeroUsize::new).ok_or_else(|| "must be at least 1".into())
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// `cacheroute.table/1`
+    /// JSON
     Json,
-    /// As `cr-plan show`
+    /// Text for people
     Text,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Estimator {
+    /// Counts that decay with every request
+    Ewma,
+    /// Counts of the last seconds
+    Window,
 }

@@ -1,6 +1,6 @@
 //! Tables for people.
 
-use crate::args::ShowArgs;
+use clap::Args;
 use cr_cli::{Exit, Input, InputContext, Output, bad_input};
 use cr_routing::planner::copies;
 use cr_routing::table::{RoutingTable, read_tables};
@@ -10,6 +10,17 @@ use std::io::Write as _;
 
 /// Characters of the longest bar.
 const BAR: usize = 30;
+
+/// Show a table: the load of each shard, or where one key is and why
+#[derive(Args, Debug)]
+pub(crate) struct ShowArgs {
+    /// A routing table, or several, one a line; `-` is stdin
+    #[arg(value_name = "TABLE")]
+    table: String,
+    /// Explain this key
+    #[arg(value_name = "KEY")]
+    key: Option<String>,
+}
 
 pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Exit> {
     let input = Input::open(&args.table)?;
@@ -109,23 +120,67 @@ fn explain(table: &RoutingTable, key: &str) -> anyhow::Result<String> {
         }
     }
     if let Some(rate) = rate {
-        let copies = copies(rate, meta.qcap, meta.shards);
-        let _ = writeln!(
-            text,
-            "  rate      {rate:.4}/s, so {copies} of {} shards at {}/s each",
-            meta.shards, meta.qcap
-        );
+        text += &why(table, key, rate);
     }
     if let Some(tokens) = table.prefix_tokens_of(key) {
         let _ = writeln!(text, "  prefix    {tokens} tokens");
     }
-    if let Some(shards) = table.shards_of(key) {
-        for shard in shards {
-            let load = meta.expected_load[shard.index()];
-            let _ = writeln!(text, "  shard {shard:<4}planned for {load:.3}/s in all");
-        }
+    for shard in table.shards_of(key).unwrap_or_default() {
+        let load = meta.expected_load[shard.index()];
+        let _ = writeln!(text, "  shard     {shard} is planned for {load:.3}/s in all");
     }
     Ok(text)
+}
+
+/// What was the case when the key's turn came: keys of higher rate, and of equal rate where the table's order of keys
+/// puts them first, have their places already.
+fn why(table: &RoutingTable, key: &str, rate: f64) -> String {
+    let meta = table.meta();
+    let copies = copies(rate, meta.qcap, meta.shards);
+    let before: Vec<(&str, f64)> = table
+        .rates()
+        .iter()
+        .map(|(other, other_rate)| (other.as_str(), *other_rate))
+        .filter(|&(other, other_rate)| other_rate > rate || (other_rate == rate && other < key))
+        .collect();
+    let mut taken = 0;
+    let mut loads = vec![meta.cold_rate / f64::from(meta.shards); meta.shards as usize];
+    for &(other, other_rate) in &before {
+        let shards = table.shards_of(other).unwrap_or_default();
+        taken += shards.len();
+        shards.iter().for_each(|shard| loads[shard.index()] += other_rate / shards.len() as f64);
+    }
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "  rate      {rate:.4}/s, rank {} of {}", before.len() + 1, table.rates().len());
+    let _ = writeln!(
+        text,
+        "  copies    {copies} of {} shards: {rate:.4}/s at {}/s a shard",
+        meta.shards, meta.qcap
+    );
+    match table.shards_of(key) {
+        None if rate == 0.0 => text += "  slots     none: nobody asks for it\n",
+        None => {
+            let _ = writeln!(
+                text,
+                "  slots     {taken} of {} were taken by hotter keys, {copies} more did not fit",
+                meta.capacity
+            );
+        }
+        Some(shards) => {
+            let _ = writeln!(text, "  slots     {taken} of {} were taken by hotter keys", meta.capacity);
+            let low = loads.iter().copied().fold(f64::INFINITY, f64::min);
+            let high = loads.iter().copied().fold(0.0, f64::max);
+            let own: Vec<String> =
+                shards.iter().map(|shard| format!("{:.3}", loads[shard.index()])).collect();
+            let _ = writeln!(
+                text,
+                "  place     carried {}/s then; the fleet between {low:.3} and {high:.3}/s",
+                own.join(" and ")
+            );
+        }
+    }
+    text
 }
 
 fn list(shards: &[ShardId]) -> String {

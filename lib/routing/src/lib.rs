@@ -7,9 +7,13 @@
 //! * [`table`] — the routing table, its JSON and its files;
 //! * [`rates`] — per-key rates, from a trace, a list or live;
 //! * [`planner`] — rates in, places out: Algorithm 1 of the paper;
+//! * [`calibrate`] — from measurements to the planner's inputs;
+//! * [`export`] — tables as configurations of load balancers;
 //! * [`policy`] — the trait, and one file for each policy.
 #![forbid(unsafe_code)]
 
+pub mod calibrate;
+pub mod export;
 pub mod planner;
 pub mod policy;
 pub mod rates;

@@ -120,6 +120,14 @@ impl PlanConfig {
         self.fleet.total_speed() * self.warm_slots
     }
 
+    /// Scales what a shard keeps: slots, or tokens where these decide.
+    pub(super) fn scale_budget(&mut self, factor: f64) {
+        match &mut self.admission {
+            Admission::Slots => self.warm_slots *= factor,
+            Admission::Tokens { kv_tokens } => *kv_tokens *= factor,
+        }
+    }
+
     pub(super) fn check(&self) -> Result<(), PlanError> {
         let shards = self.fleet.speeds.len();
         if shards == 0 || shards > MAX_SHARDS as usize {

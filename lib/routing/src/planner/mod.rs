@@ -14,6 +14,7 @@
 
 mod admission;
 mod board;
+mod check;
 mod churn;
 mod config;
 mod demand;
@@ -23,11 +24,13 @@ mod place;
 mod plan;
 mod refine;
 mod replan;
+pub mod sensitivity;
 #[cfg(test)]
 mod tests;
 mod tournament;
 
 pub use admission::TokenBudget;
+pub use check::{TableCheck, check};
 pub use churn::{Change, TableDiff};
 pub use config::{Admission, Fleet, Placement, PlanConfig, PlanError};
 pub use demand::{Demand, work_of};

@@ -201,6 +201,14 @@ impl Plan {
         self.cold_rate
     }
 
+    /// Prefixes a shard of speed 1: as given, or what the tokens came to.
+    fn warm_slots(&self) -> f64 {
+        match self.config.admission {
+            Admission::Slots => self.config.warm_slots,
+            Admission::Tokens { .. } => self.members.len() as f64 / self.config.fleet.total_speed(),
+        }
+    }
+
     /// What was planned for.
     pub fn config(&self) -> &PlanConfig {
         &self.config
@@ -230,8 +238,8 @@ impl Plan {
             generator: options.generator.clone(),
             shards: self.config.fleet.shards(),
             qcap: self.config.qcap,
-            warm_slots: self.config.warm_slots,
-            capacity: self.config.capacity(),
+            warm_slots: self.warm_slots(),
+            capacity: self.copies_allowed(),
             from_s: options.from_s,
             in_sample: options.in_sample,
             admitted_rate: self.admitted_rate,

@@ -140,7 +140,7 @@ fn every_placement_puts_every_admitted_key_on_distinct_living_shards() {
         let config = PlanConfig { placement, ..PlanConfig::for_fleet(fleet, 15.0, 40.0) };
         let plan = plan_demand(&demand, &config).expect("is valid");
         assert_eq!(plan.placements().len(), 40, "{placement:?}");
-        let mut loads = vec![0.0; 4];
+        let mut loads = [0.0; 4];
         for (key, shards) in plan.placements() {
             assert_eq!(shards.len() as u32, copies(rates[key], 15.0, 3), "{placement:?}");
             assert!(shards.is_sorted_by(|a, b| a < b) && !shards.contains(&ShardId(1)), "{placement:?}");

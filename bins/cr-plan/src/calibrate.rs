@@ -1,0 +1,226 @@
+//! The planner's two inputs, from measurements.
+
+use crate::args::Format;
+use clap::Args;
+use cr_cli::{Exit, Input, InputContext, Output, bad_input, quantity};
+use cr_routing::calibrate::{Knee, Rung, Slots, knee, warm_slots};
+use cr_routing::rates::read_rates;
+use serde::Deserialize;
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::io::{Read, Write as _};
+
+/// Read qcap off a load ladder, and warm slots off the pool and the prefixes
+///
+/// The ladder is result.json of a sweep, or CSV with the columns qps,p99[,failed][,run]: requests per second, seconds, a
+/// share, a repetition. Its capacity, divided by the shards it was measured on, is qcap.
+#[derive(Args, Debug)]
+pub(crate) struct CalibrateArgs {
+    /// result.json, or CSV; `-` is stdin
+    #[arg(value_name = "LADDER")]
+    ladder: String,
+    /// The bound on p99 TTFT [default: the p99 at the knee of the curve]
+    #[arg(long, value_name = "TIME", value_parser = quantity::seconds)]
+    slo: Option<f64>,
+    /// Shards that the ladder was measured on
+    #[arg(long, value_name = "R", default_value_t = 1, value_parser = quantity::positive_u32)]
+    shards: u32,
+    /// Of result.json, the runs of this policy [default: the only one]
+    #[arg(long, value_name = "NAME")]
+    policy: Option<String>,
+    /// KV tokens of a shard, for warm slots
+    #[arg(long, value_name = "N", value_parser = quantity::count, requires = "rates")]
+    kv_tokens: Option<u64>,
+    /// A trace, or rates with prefix_tokens, for warm slots
+    #[arg(long, value_name = "TRACE|RATES", requires = "kv_tokens")]
+    rates: Option<String>,
+    /// The part of the pool that running requests take
+    #[arg(long, value_name = "SHARE", default_value = "0.25", value_parser = quantity::share)]
+    reserve: f64,
+    /// As text or as JSON
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<Exit> {
+    let mut input = Input::open(&args.ladder)?;
+    let mut text = String::new();
+    input
+        .reader
+        .read_to_string(&mut text)
+        .map_err(|e| bad_input(format!("cannot read {}: {e}", input.name)))?;
+    let rungs = if text.trim_start().starts_with('{') {
+        from_result(&text, &input.name, args.policy.as_deref())?
+    } else {
+        from_csv(&text, &input.name)?
+    };
+    let knee = knee(&rungs, args.slo).bad_input()?;
+    let slots = slots(args)?;
+    let shards = f64::from(args.shards);
+    let text = match args.format {
+        Format::Text => report(&knee, shards, slots.as_ref()),
+        Format::Json => json(&knee, shards, slots.as_ref()),
+    };
+    let mut out = Output::create(None)?;
+    out.write_all(text.as_bytes())?;
+    out.finish()?;
+    Ok(Exit::Done)
+}
+
+/// What a ladder needs of `cacheroute.result/1`.
+#[derive(Deserialize)]
+struct ResultFile {
+    schema: String,
+    runs: Vec<Run>,
+}
+
+#[derive(Deserialize)]
+struct Run {
+    policy: String,
+    seed: u64,
+    requests: Requests,
+    ttft_s: Ttft,
+    saturated: bool,
+}
+
+#[derive(Deserialize)]
+struct Requests {
+    offered: u64,
+    failed: u64,
+    offered_qps: f64,
+}
+
+#[derive(Deserialize)]
+struct Ttft {
+    p99: f64,
+}
+
+fn from_result(text: &str, file: &str, policy: Option<&str>) -> anyhow::Result<Vec<Rung>> {
+    let result: ResultFile =
+        serde_json::from_str(text).map_err(|e| bad_input(format!("{file}: no result of a sweep: {e}")))?;
+    if result.schema != "cacheroute.result/1" {
+        return Err(bad_input(format!(
+            "{file}: schema is {:?}, expected \"cacheroute.result/1\"",
+            result.schema
+        )));
+    }
+    let policies: BTreeSet<&str> = result.runs.iter().map(|run| run.policy.as_str()).collect();
+    let all = policies.iter().copied().collect::<Vec<_>>().join(", ");
+    let policy = match (policy, policies.len()) {
+        (Some(policy), _) if policies.contains(policy) => policy,
+        (Some(policy), _) => {
+            return Err(bad_input(format!("{file}: no runs of {policy:?}; there are {all}")));
+        }
+        (None, 0 | 1) => policies.first().copied().unwrap_or_default(),
+        (None, _) => {
+            return Err(bad_input(format!("{file}: runs of several policies; name one of {all} by --policy")));
+        }
+    };
+    let runs = result.runs.iter().filter(|run| run.policy == policy);
+    let rungs = runs.map(|run| Rung {
+        run: run.seed,
+        qps: run.requests.offered_qps,
+        p99_s: run.ttft_s.p99,
+        failed: run.requests.failed as f64 / run.requests.offered.max(1) as f64,
+        saturated: run.saturated,
+    });
+    Ok(rungs.collect())
+}
+
+/// One row of CSV.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    qps: f64,
+    p99: f64,
+    #[serde(default)]
+    failed: f64,
+    #[serde(default)]
+    run: u64,
+}
+
+fn from_csv(text: &str, file: &str) -> anyhow::Result<Vec<Rung>> {
+    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
+    let mut rungs = Vec::new();
+    for (at, row) in reader.deserialize::<Row>().enumerate() {
+        let line = at + 2;
+        let hint = "the columns are qps,p99[,failed][,run]";
+        let row = row.map_err(|e| bad_input(format!("{file}:{line}: {e}; {hint}")))?;
+        let fine = |value: f64| value.is_finite() && value >= 0.0;
+        if !(fine(row.qps) && fine(row.p99) && (0.0..=1.0).contains(&row.failed)) {
+            let what = "qps and p99 are finite and not negative, failed lies between 0 and 1";
+            return Err(bad_input(format!("{file}:{line}: {what}")));
+        }
+        rungs.push(Rung { run: row.run, qps: row.qps, p99_s: row.p99, failed: row.failed, saturated: false });
+    }
+    Ok(rungs)
+}
+
+fn slots(args: &CalibrateArgs) -> anyhow::Result<Option<Slots>> {
+    let (Some(kv_tokens), Some(path)) = (args.kv_tokens, &args.rates) else { return Ok(None) };
+    let input = Input::open(path)?;
+    let (rates, _) = read_rates(input.reader, &input.name).bad_input()?;
+    let slots = rates
+        .prefix_tokens()
+        .and_then(|prefixes| warm_slots(kv_tokens as f64, args.reserve, prefixes, rates.rates()));
+    match slots {
+        Some(slots) => Ok(Some(slots)),
+        None => {
+            Err(bad_input(format!("{path}: no key has a prefix; give a trace, or rates with prefix_tokens")))
+        }
+    }
+}
+
+fn report(knee: &Knee, shards: f64, slots: Option<&Slots>) -> String {
+    let mut text = String::new();
+    let ci = knee
+        .ci
+        .map_or(String::new(), |ci| format!(" ± {:.2} (95 % CI over {} runs)", ci / shards, knee.runs));
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "qcap        {:.2}{ci}", knee.qps / shards);
+    let bound = if knee.found { "the knee of the curve" } else { "as asked for" };
+    let _ = writeln!(text, "  bound     p99 TTFT {:.3} s, {bound}; failures 5 %", knee.slo_s);
+    if let Some(next) = knee.next_qps {
+        let _ = writeln!(text, "  between   {:.2} passes, {:.2} fails", knee.qps / shards, next / shards);
+    }
+    if knee.censored > 0 {
+        let _ = writeln!(
+            text,
+            "  censored  in {} of {} runs no rung passed or none failed; extend the ladder",
+            knee.censored, knee.runs
+        );
+    }
+    if let Some(slots) = slots {
+        let _ = writeln!(text, "warm_slots  {:.1}", slots.warm_slots);
+        let _ = writeln!(
+            text,
+            "  range     {:.1} to {:.1}, from the 90th to the 10th percentile of prefixes",
+            slots.range.0, slots.range.1
+        );
+        let _ = writeln!(
+            text,
+            "  prefix    {:.0} tokens on average by rate, {} keys",
+            slots.mean_prefix, slots.keys
+        );
+    }
+    text
+}
+
+fn json(knee: &Knee, shards: f64, slots: Option<&Slots>) -> String {
+    let mut value = json!({
+        "qcap": knee.qps / shards,
+        "qcap_ci95": knee.ci.map(|ci| ci / shards),
+        "qcap_below": knee.next_qps.map(|next| next / shards),
+        "slo_s": knee.slo_s,
+        "slo_found": knee.found,
+        "runs": knee.runs,
+        "censored": knee.censored,
+    });
+    if let (Some(slots), Some(object)) = (slots, value.as_object_mut()) {
+        object.insert("warm_slots".into(), json!(slots.warm_slots));
+        object.insert("warm_slots_range".into(), json!([slots.range.0, slots.range.1]));
+        object.insert("mean_prefix_tokens".into(), json!(slots.mean_prefix));
+    }
+    format!("{value}\n")
+}
