@@ -1,6 +1,5 @@
 //! How fast a report is made, and how fast events are taken in.
 
-#[allow(dead_code)]
 #[path = "../tests/common/mod.rs"]
 mod common;
 
@@ -64,6 +63,15 @@ fn events_read_and_aggregated(bencher: Bencher<'_, '_>) {
     bencher.counter(ItemsCount::new(events.len())).bench_local(|| {
         cr_report::read_run(EventReader::new(black_box(&text[..]), "memory")).expect("a run")
     });
+}
+
+/// Lines of a stream to events, without the summary.
+#[divan::bench(sample_count = 10)]
+fn events_read(bencher: Bencher<'_, '_>) {
+    let (events, text) = stream();
+    bencher
+        .counter(ItemsCount::new(events.len()))
+        .bench_local(|| EventReader::new(black_box(&text[..]), "memory").filter(Result::is_ok).count());
 }
 
 /// Events to a summary, without the reading.

@@ -5,6 +5,7 @@
 
 use crate::events::{Event, Finish, Header, SCHEMA};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use std::io::BufRead;
 
 /// The longest line that is read, in bytes. A snapshot of 10,000 shards takes about 4 MB.
@@ -99,14 +100,12 @@ impl<R: BufRead> EventReader<R> {
     }
 
     /// The next event; `None` where there is none, or none yet.
+    ///
+    /// # Errors
+    /// Where the input fails, or a line is no event or none that fits the stream.
     pub fn next_event(&mut self) -> Result<Option<Event>, ReadError> {
-        loop {
-            if !self.fill_line()? {
-                return Ok(None);
-            }
+        while let Some(parsed) = self.next_line()? {
             self.line += 1;
-            let parsed = parse(self.buffer.trim_ascii());
-            self.buffer.clear();
             match parsed {
                 Ok(Some(event)) => {
                     self.check(&event)?;
@@ -116,9 +115,13 @@ impl<R: BufRead> EventReader<R> {
                 Err(what) => return Err(self.fault(what)),
             }
         }
+        Ok(None)
     }
 
     /// The first event, which must be the header.
+    ///
+    /// # Errors
+    /// As for [`Self::next_event`], and where the first event is another one or missing.
     pub fn header(&mut self) -> Result<Header, ReadError> {
         match self.next_event()? {
             Some(Event::Header(header)) => Ok(header),
@@ -142,8 +145,8 @@ impl<R: BufRead> EventReader<R> {
         !self.buffer.is_empty()
     }
 
-    /// Whether a whole line stands in the buffer. Keeps an unfinished one of a growing input.
-    fn fill_line(&mut self) -> Result<bool, ReadError> {
+    /// What the next whole line says; `None` where there is none, or none yet. Keeps an unfinished line of a growing input.
+    fn next_line(&mut self) -> Result<Option<Parsed>, ReadError> {
         loop {
             let available = match self.input.fill_buf() {
                 Ok(available) => available,
@@ -151,10 +154,17 @@ impl<R: BufRead> EventReader<R> {
                 Err(source) => return Err(ReadError::Io { file: self.file.clone(), source }),
             };
             if available.is_empty() {
-                return Ok(self.end == End::Final && !self.buffer.is_empty());
+                let last = self.end == End::Final && !self.buffer.is_empty();
+                return Ok(last.then(|| parse_bytes(&std::mem::take(&mut self.buffer))));
             }
-            let newline = available.iter().position(|&byte| byte == b'\n');
+            let newline = memchr::memchr(b'\n', available);
             let taken = newline.map_or(available.len(), |at| at + 1);
+            if newline.is_some() && self.buffer.is_empty() {
+                // The usual case: the line lies in the input's own buffer as a whole.
+                let parsed = parse_bytes(&available[..taken]);
+                self.input.consume(taken);
+                return Ok(Some(parsed));
+            }
             self.buffer.extend_from_slice(&available[..taken]);
             self.input.consume(taken);
             if self.buffer.len() > MAX_LINE_BYTES {
@@ -164,7 +174,9 @@ impl<R: BufRead> EventReader<R> {
                 );
             }
             if newline.is_some() {
-                return Ok(true);
+                let parsed = parse_bytes(&self.buffer);
+                self.buffer.clear();
+                return Ok(Some(parsed));
             }
         }
     }
@@ -196,18 +208,28 @@ impl<R: BufRead> Iterator for EventReader<R> {
     }
 }
 
-/// One line; `None` for an empty line or a kind of event that is not known.
-fn parse(line: &[u8]) -> Result<Option<Event>, String> {
+/// What a line says: an event, nothing (an empty line, or a kind of event that is not known), or what is wrong with it.
+type Parsed = Result<Option<Event>, String>;
+
+fn parse_bytes(line: &[u8]) -> Parsed {
+    match std::str::from_utf8(line) {
+        Ok(text) => parse(text.trim_ascii()),
+        Err(e) => Err(format!("column {}: not UTF-8", e.valid_up_to() + 1)),
+    }
+}
+
+fn parse(line: &str) -> Parsed {
     if line.is_empty() {
         return Ok(None);
     }
-    // Nearly all lines are finishes. Told by their first bytes, they skip the buffering that a tagged enum costs.
-    if line.starts_with(br#"{"event":"finish","#) {
-        return serde_json::from_slice::<Finish>(line)
-            .map(|finish| Some(Event::Finish(finish)))
-            .map_err(|e| say(&e, "a finish event"));
+    // Nearly all lines are finishes and snapshots. Told by their first bytes, they skip the buffering that a tagged enum costs.
+    if line.starts_with(r#"{"event":"finish","#) {
+        return read_as(line, Event::Finish, "a finish event");
     }
-    match serde_json::from_slice::<Event>(line) {
+    if line.starts_with(r#"{"event":"shards","#) {
+        return read_as(line, Event::Shards, "a shards event");
+    }
+    match serde_json::from_str::<Event>(line) {
         Ok(event) => Ok(Some(event)),
         Err(e) => match kind(line) {
             Some(kind) if !KINDS.contains(&kind.as_str()) => Ok(None),
@@ -217,13 +239,17 @@ fn parse(line: &[u8]) -> Result<Option<Event>, String> {
     }
 }
 
+fn read_as<T: DeserializeOwned>(line: &str, event: fn(T) -> Event, wanted: &str) -> Parsed {
+    serde_json::from_str(line).map(|value| Some(event(value))).map_err(|e| say(&e, wanted))
+}
+
 /// The kind of event a line names, where it is an object that names one.
-fn kind(line: &[u8]) -> Option<String> {
+fn kind(line: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Tag {
         event: String,
     }
-    serde_json::from_slice::<Tag>(line).ok().map(|tag| tag.event)
+    serde_json::from_str::<Tag>(line).ok().map(|tag| tag.event)
 }
 
 fn say(error: &serde_json::Error, wanted: &str) -> String {

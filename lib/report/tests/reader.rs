@@ -60,6 +60,10 @@ fn errors_name_the_file_the_line_and_the_cause() {
         let got = first_error(&text);
         assert!(got.starts_with(want), "{got}\nnot\n{want}");
     }
+    let mut bytes = good.clone().into_bytes();
+    bytes.extend_from_slice(b"{\"event\":\"\xff\"}\n");
+    let error = EventReader::new(&bytes[..], "x").find_map(Result::err).expect("an error").to_string();
+    assert_eq!(error, "x:2: column 11: not UTF-8");
     let strange = |change: fn(&mut cr_report::events::Finish)| {
         let mut event = finish(1, 0.0, 0.1, 0.2);
         change(&mut event);
