@@ -61,7 +61,7 @@ fn stream() -> (Vec<Event>, Vec<u8>) {
 fn events_read_and_aggregated(bencher: Bencher<'_, '_>) {
     let (events, text) = stream();
     bencher.counter(ItemsCount::new(events.len())).bench_local(|| {
-        cr_report::read_run(EventReader::new(black_box(&text[..]), "memory")).expect("a run")
+        cr_report::read_runs(EventReader::new(black_box(&text[..]), "memory")).expect("a run")
     });
 }
 

@@ -35,7 +35,7 @@ pub mod text;
 pub mod verdict;
 pub mod write;
 
-pub use load::{load, load_result, read_run, rebuild};
+pub use load::{load, load_result, read_runs, rebuild};
 pub use record::SuiteReport;
 pub use run::RunReport;
 pub use write::{ReportError, write_html, write_provenance, write_report};

@@ -11,20 +11,26 @@ use std::fs;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-/// Reads one run from its events. It counts as complete where its stream ends with a summary that says so.
+/// Reads the runs of a stream, one after the other. A run counts as complete where it ends with a summary that says so.
 ///
 /// # Errors
 /// Where a line is no event, or the first is no header.
-pub fn read_run<R: BufRead>(mut reader: EventReader<R>) -> Result<RunReport, ReadError> {
+pub fn read_runs<R: BufRead>(mut reader: EventReader<R>) -> Result<Vec<RunReport>, ReadError> {
+    let mut runs = Vec::new();
     let mut aggregator = Aggregator::new(&reader.header()?);
     let mut complete = false;
     while let Some(event) = reader.next_event()? {
-        if let Event::Summary(summary) = &event {
-            complete = summary.complete;
+        match &event {
+            Event::Header(header) => {
+                runs.push(RunReport::of(&aggregator, complete));
+                (aggregator, complete) = (Aggregator::new(header), false);
+            }
+            Event::Summary(summary) => complete = summary.complete,
+            event => aggregator.observe(event),
         }
-        aggregator.observe(&event);
     }
-    Ok(RunReport::of(&aggregator, complete))
+    runs.push(RunReport::of(&aggregator, complete));
+    Ok(runs)
 }
 
 /// Reads `result.json`, given as itself or as its folder.
@@ -38,7 +44,7 @@ pub fn load_result(path: &Path) -> Result<ResultFile, ReportError> {
 }
 
 /// Reads a report's folder: `result.json` with `detail.json`, or with the events of its runs (`*.ndjson`, also in a folder `events`)
-/// where `detail.json` is missing. With events alone, every file is a run.
+/// where `detail.json` is missing. With events alone, they are the runs.
 ///
 /// # Errors
 /// Where a file cannot be read or used, or a run of `result.json` has no events.
@@ -48,11 +54,11 @@ pub fn load(dir: &Path) -> Result<Stored, ReportError> {
         (Some(result), Some(detail)) => Ok(Stored::of(Record::from_json(&result, &detail)?, detail)?),
         (Some(result), None) => {
             let file = result_file(&dir.join("result.json").display().to_string(), &result)?;
-            let runs = in_order(dir, &file, read_runs(dir)?)?;
+            let runs = in_order(dir, &file, runs_in(dir)?)?;
             Ok(Stored::new(&suite_of(file, runs))?)
         }
         (None, _) => {
-            let runs = read_runs(dir)?;
+            let runs = runs_in(dir)?;
             if runs.is_empty() {
                 let what =
                     "neither result.json nor *.ndjson; a report is made by a run or a sweep with --report"
@@ -86,7 +92,7 @@ fn read(path: &Path) -> Result<Option<String>, ReportError> {
 }
 
 /// Every run whose events lie in the folder, by file name.
-fn read_runs(dir: &Path) -> Result<Vec<RunReport>, ReportError> {
+fn runs_in(dir: &Path) -> Result<Vec<RunReport>, ReportError> {
     let mut paths = Vec::new();
     for folder in [dir.to_owned(), dir.join("events")] {
         let entries = match fs::read_dir(&folder) {
@@ -102,14 +108,18 @@ fn read_runs(dir: &Path) -> Result<Vec<RunReport>, ReportError> {
         }
     }
     paths.sort();
-    paths.iter().map(|path| read_file(path)).collect()
+    let mut runs = Vec::new();
+    for path in &paths {
+        runs.extend(read_file(path)?);
+    }
+    Ok(runs)
 }
 
-fn read_file(path: &Path) -> Result<RunReport, ReportError> {
+fn read_file(path: &Path) -> Result<Vec<RunReport>, ReportError> {
     let file = fs::File::open(path).map_err(|source| ReportError::Io { path: path.into(), source })?;
     // A run that was killed leaves half a line: that is where its events end.
     let reader = EventReader::growing(BufReader::with_capacity(1 << 20, file), path.display().to_string());
-    Ok(read_run(reader)?)
+    Ok(read_runs(reader)?)
 }
 
 /// The runs of `file` in its order, taken from what was read.

@@ -2,6 +2,7 @@
 //!
 //! A stream is read in constant memory. In a *growing* file the last line may be half written: that is no error, the
 //! reader keeps the part and asks again later. Fields and kinds of event that this version does not know are skipped.
+//! A stream may hold several runs, one after the other; each begins with its header.
 
 use crate::events::{Event, Finish, Header, SCHEMA};
 use serde::Deserialize;
@@ -184,11 +185,10 @@ impl<R: BufRead> EventReader<R> {
     /// Checks an event against the stream it stands in.
     fn check(&mut self, event: &Event) -> Result<(), ReadError> {
         let what = match (event, self.shards) {
-            (Event::Header(header), None) => {
+            (Event::Header(header), _) => {
                 self.shards = Some(header.shards);
                 header_fault(header)
             }
-            (Event::Header(_), Some(_)) => Some("a second header; a file holds one run".into()),
             (_, None) => Some(format!("the first line of an event stream is its header ({SCHEMA})")),
             (event, Some(shards)) => event_fault(event, shards),
         };

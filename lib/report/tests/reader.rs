@@ -47,7 +47,7 @@ fn errors_name_the_file_the_line_and_the_cause() {
             good.clone() + "\n{\"event\":\"finish\",\"t_s\":1}\n",
             "run.ndjson:3: column 26: not a finish event: missing field",
         ),
-        (good.clone() + &good, "run.ndjson:2: a second header"),
+        (good.clone() + &good.replace("events/1", "events/9"), "run.ndjson:2: schema"),
         (
             good.replace("events/1", "events/9"),
             "run.ndjson:1: schema \"cacheroute.events/9\"; this version reads",
@@ -75,6 +75,21 @@ fn errors_name_the_file_the_line_and_the_cause() {
     assert!(strange(|f| f.cached_tokens = 99).contains("cached_tokens 99 is more than the prompt_tokens 58"));
     assert!(strange(|f| f.ttft_s = -0.5).contains("ttft_s is -0.5"));
     assert!(strange(|f| f.t_s = 1e300).contains("t_s is 1"));
+}
+
+#[test]
+fn runs_follow_one_another_each_with_its_header() {
+    let on_shard = |shard: u32| {
+        let mut event = finish(1, 0.0, 0.1, 0.2);
+        event.shard = cr_trace::ShardId(shard);
+        line(&Event::Finish(event))
+    };
+    let text = line(&Event::Header(head(1))) + &on_shard(0) + &line(&Event::Header(head(3))) + &on_shard(2);
+    let runs = cr_report::read_runs(EventReader::new(text.as_bytes(), "x")).expect("two runs");
+    assert_eq!(runs.iter().map(|run| run.shards.len()).collect::<Vec<_>>(), [1, 3]);
+    assert!(runs.iter().all(|run| run.summary.requests.completed == 1 && !run.summary.complete));
+    let error = first_error(&(text + &line(&Event::Header(head(1))) + &on_shard(2)));
+    assert!(error.contains("shard 2 of a run of 1 shards"), "{error}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod common;
 use common::suite::{POLICIES, events, suite};
 use cr_report::aggregate::Aggregator;
 use cr_report::events::Event;
-use cr_report::{RunReport, SuiteReport, load, read_run, rebuild, write_report};
+use cr_report::{RunReport, SuiteReport, load, read_runs, rebuild, write_report};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -71,8 +71,24 @@ fn events_stand_in_for_the_details() {
     rebuild(dir.path()).expect("rebuilt");
     assert_eq!(snapshot(dir.path()), before);
 
+    // All runs in one file, one after the other, do as well.
+    let mut all = Vec::new();
+    for name in ["events/flat-1.ndjson", "events/flat-2.ndjson", "cacheroute-1.ndjson", "cacheroute-2.ndjson"]
+    {
+        all.extend(fs::read(dir.path().join(name)).expect("events"));
+        if name != "events/flat-1.ndjson" {
+            fs::remove_file(dir.path().join(name)).expect("removed");
+        }
+    }
     fs::remove_file(dir.path().join("detail.json")).expect("removed");
-    fs::remove_file(dir.path().join("events/flat-2.ndjson")).expect("removed");
+    let one = dir.path().join("events/flat-1.ndjson");
+    let first = fs::read(&one).expect("events");
+    fs::write(&one, all).expect("written");
+    rebuild(dir.path()).expect("rebuilt");
+    assert_eq!(snapshot(dir.path()), before);
+
+    fs::remove_file(dir.path().join("detail.json")).expect("removed");
+    fs::write(&one, first).expect("written");
     let error = rebuild(dir.path()).expect_err("a run is missing").to_string();
     assert!(error.contains("no events of flat, seed 2: without detail.json"), "{error}");
 }
@@ -120,7 +136,9 @@ fn one_run_is_read_from_its_events() {
     let path = dir.path().join("a.ndjson");
     let made = write_events(&path, POLICIES[2], 9, true);
     let text = fs::read(&path).expect("bytes");
-    let read = read_run(cr_report::reader::EventReader::new(&text[..], "a.ndjson")).expect("a run");
+    let mut runs = read_runs(cr_report::reader::EventReader::new(&text[..], "a.ndjson")).expect("a run");
+    let read = runs.remove(0);
+    assert!(runs.is_empty());
     assert_eq!(read.summary, made.summary);
     assert_eq!((read.timeline, read.shards), (made.timeline, made.shards));
 }
