@@ -152,3 +152,49 @@ fn head_cuts_it_short_quietly() {
     assert!(String::from_utf8_lossy(&output.stdout).ends_with("\n0\n"), "{output:?}");
     assert!(output.stderr.is_empty(), "{output:?}");
 }
+
+#[test]
+fn several_runs_print_several_summaries() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut paths = Vec::new();
+    for seed in [7, 8] {
+        let path = folder.path().join(format!("{seed}.ndjson"));
+        std::fs::write(&path, Sample { seed, ..Sample::default() }.ndjson()).expect("written");
+        paths.push(path.display().to_string());
+    }
+    let output = top(&[&paths[0], &paths[1], "--once"]).output().expect("ran");
+    check(&output, 0, &["cacheroute, seed 7", "cacheroute, seed 8"], "");
+    let five: Vec<&str> = paths.iter().cycle().take(5).map(String::as_str).collect();
+    check(&top(&five).output().expect("ran"), 2, &[], "5 files; at most 4 runs are compared");
+    check(&top(&["-", "-"]).output().expect("ran"), 2, &[], "`-` is given twice");
+}
+
+#[test]
+fn a_run_behind_a_socket() {
+    use std::os::unix::net::UnixListener;
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("run.sock");
+    let name = path.display().to_string();
+    let nobody = top(&["--connect", &name]).output().expect("ran");
+    check(&nobody, 2, &[], "no such file; start the run with cr-serve run --listen first");
+    let listener = UnixListener::bind(&path).expect("bound");
+    let server = std::thread::spawn(move || {
+        let (mut client, _) = listener.accept().expect("a client");
+        client.write_all(Sample::default().ndjson().as_bytes()).expect("written");
+    });
+    let output = top(&["--connect", &name]).output().expect("ran");
+    server.join().expect("served");
+    check(&output, 0, &["cacheroute, seed 7"], "");
+}
+
+#[test]
+fn a_table_that_is_none_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let events = file(folder.path(), &Sample::default().ndjson());
+    let events = events.to_str().expect("a name");
+    let output = top(&[events, "--once", "--table", events]).output().expect("ran");
+    check(&output, 2, &[], "run.ndjson");
+    let output = top(&[events, "--once", "--table", "/no/table.json"]).output().expect("ran");
+    check(&output, 2, &[], "cannot open /no/table.json: no such file");
+    check(&top(&[events, "--replay"]).output().expect("ran"), 2, &[], "--replay needs a terminal");
+}

@@ -113,7 +113,7 @@ fn keys_work_while_stdin_is_a_pipe() {
     session.shows("SHARD");
     session.press("?");
     session.shows("Show or hide this help");
-    session.press("?2");
+    session.press("?6");
     session.shows("newest first");
     session.press("1 ");
     session.shows("paused");
@@ -188,4 +188,96 @@ fn resizing_is_followed_and_a_tiny_terminal_says_so() {
 fn what_holds_no_events_leaves_the_terminal_alone() {
     let text = Session::start("echo '{\"a\":1}' | $TOP", (24, 80)).ends(2);
     assert!(text.contains("<stdin>:1:"), "{text}");
+}
+
+#[test]
+fn a_finished_file_is_replayed_and_exported() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("run.ndjson");
+    std::fs::write(&path, Sample::default().ndjson()).expect("written");
+    let script = format!("cd {} && $TOP run.ndjson", folder.path().display());
+    let mut session = Session::start(&script, (24, 100));
+    session.shows("■ ended");
+    session.press("[");
+    session.shows("⏸ replay 1× 21.5 s of 31.5 s");
+    session.shows("t 21.");
+    session.press("+++ ");
+    session.shows("▶ replay 8×");
+    // It plays to its end and stops there.
+    session.shows("⏸ replay 8× 31.5 s of 31.5 s");
+    session.press("0");
+    session.shows("0 ms of 31.5 s");
+    session.press("x");
+    session.shows("TTFT");
+    session.press("l");
+    session.shows("■ ended");
+    session.press("e");
+    session.shows("wrote cr-top-fleet-1.svg");
+    session.press("2");
+    session.press("E");
+    session.shows("wrote cr-top-latency-1.txt");
+    session.press("ww");
+    session.shows("wrote cr-top-summary-2.json");
+    session.press("q");
+    session.ends(0);
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).expect("written");
+    assert!(read("cr-top-fleet-1.svg").starts_with("<svg "));
+    assert!(read("cr-top-latency-1.txt").contains("TTFT of 571 requests"));
+    let summary: cr_report::summary::Summary =
+        serde_json::from_str(&read("cr-top-summary-1.json")).expect("a summary");
+    assert_eq!(summary.requests.completed, 571);
+}
+
+#[test]
+fn a_replay_can_be_asked_for_and_a_pipe_cannot_be_replayed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("run.ndjson");
+    std::fs::write(&path, Sample::default().ndjson()).expect("written");
+    let mut session = Session::start(&format!("$TOP {} --replay --speed 2", path.display()), (24, 100));
+    session.shows("▶ replay 2×");
+    session.press("q");
+    session.ends(0);
+    let mut session = Session::start(&format!("cat {} | $TOP", path.display()), (24, 100));
+    session.shows("■ ended");
+    session.press("[");
+    session.shows("a pipe cannot be replayed");
+    session.press("q");
+    session.ends(0);
+}
+
+#[test]
+fn two_files_are_compared() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, seed) in [("a.ndjson", 7), ("b.ndjson", 8)] {
+        let text = Sample { seed, ..Sample::default() }.ndjson();
+        std::fs::write(folder.path().join(name), text).expect("written");
+    }
+    let mut session =
+        Session::start(&format!("cd {} && $TOP a.ndjson b.ndjson", folder.path().display()), (40, 120));
+    session.shows("2 cacheroute ■ seed 8 b.ndjson");
+    session.shows("paired blocks");
+    session.press("q");
+    let text = session.ends(0);
+    assert!(text.contains("cacheroute, seed 8"), "{text}");
+}
+
+/// Not a test of its own: what [`a_panic_gives_the_terminal_back`] runs on a terminal.
+#[test]
+#[ignore = "run by another test, on a terminal"]
+fn child_that_panics() {
+    if std::env::var_os("CR_TOP_PANIC").is_some() {
+        let mut screen = cr_top::term::Screen::enter(true).expect("a terminal");
+        screen.draw(|area, buffer| buffer.set_style(area, ratatui::style::Style::new())).expect("drawn");
+        panic!("on purpose");
+    }
+}
+
+#[test]
+fn a_panic_gives_the_terminal_back() {
+    let own = std::env::current_exe().expect("a path");
+    let script = format!("CR_TOP_PANIC=1 {} --exact child_that_panics --ignored --nocapture", own.display());
+    let session = Session::start(&script, (24, 120));
+    // The test harness ends with 101 where a test panicked.
+    let text = session.ends(101);
+    assert!(text.contains("on purpose"), "{text}");
 }

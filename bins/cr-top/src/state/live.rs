@@ -172,6 +172,20 @@ impl Live {
     }
 
     fn start(&mut self, header: &Header) {
+        if let Some(before) = &self.header {
+            // A suite's stream holds its runs one after the other: what the last one left is put away.
+            let ended = format!("{}, seed {} is over; the next run begins", before.policy, before.seed);
+            *self = Live {
+                name: std::mem::take(&mut self.name),
+                tables: Arc::clone(&self.tables),
+                phase: Phase::Running,
+                wall_s: self.wall_s,
+                events: self.events,
+                bad_lines: self.bad_lines,
+                ..Live::default()
+            };
+            self.log.push(0.0, Kind::Note, ended);
+        }
         self.fleet = Fleet::new(header.shards, header.kv_blocks);
         self.header = Some(header.clone());
     }

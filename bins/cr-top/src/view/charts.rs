@@ -8,7 +8,7 @@ use ratatui::text::Span;
 use super::chart::{Chart, Curve, Pick, Scale};
 use super::look::Look;
 use super::text::{Part, part};
-use crate::figures::{maybe_percent, maybe_seconds, seconds};
+use crate::figures::{maybe_percent, maybe_seconds, seconds, times};
 use crate::palette::Role;
 use crate::state::live::Live;
 use crate::state::series::{Percentiles, Slot};
@@ -83,7 +83,7 @@ fn imbalance<'a>(live: &Live, look: Look) -> Chart<'a> {
     let now = values.iter().rev().find_map(|value| *value);
     let curves = vec![Curve { values, style: look.style(Role::Second), pick: Pick::Max, tag: None }];
     let scale = Scale::above(1.0, 2.0, &curves, |ratio| format!("{ratio:.1}×"));
-    let value = now.map_or("–".into(), |ratio| format!("{ratio:.2}×"));
+    let value = times(now);
     chart(live, look, title(look, "max/mean, 10 s", value), curves, scale)
 }
 

@@ -36,6 +36,9 @@ fn keys<'a>(app: &App, live: &Live, look: Look, room: usize) -> Line<'a> {
     if !app.filter.is_empty() {
         parts.push(part(250, [look.span(Role::Warn, format!("filter {:?}", cut(&app.filter, 16)))]));
     }
+    if let Some(range) = app.places[app.view as usize].range().filter(|_| !app.help) {
+        parts.push(part(240, [look.span(Role::Accent, range)]));
+    }
     let shown =
         BINDINGS.iter().filter(|binding| !binding.short.is_empty() && applies(binding.action, app, live));
     for (at, binding) in shown.enumerate() {

@@ -112,7 +112,8 @@ fn histogram(kind: &Kind, area: Rect, buffer: &mut Buffer, live: &Live, look: Lo
     if let Some(slo_s) = slo_s(kind, live) {
         marks.push((slo_s, "╌ SLO", Role::Warn));
     }
-    let mut low = 0.0;
+    // The first bin begins below zero, so that a percentile of zero is in it.
+    let mut low = -1.0;
     for (row, (high, n)) in bins.iter().enumerate() {
         let here = |mark: &&(f64, &str, Role)| mark.0 > low && mark.0 <= *high;
         let room = usize::from(area.width).saturating_sub(10 + 7 + 7);

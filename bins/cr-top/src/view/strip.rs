@@ -21,7 +21,7 @@ pub fn draw(area: Rect, buffer: &mut Buffer, live: &Live, ratios: &[Option<f64>]
     }
     let down = live.fleet.shards().iter().filter(|shard| !shard.now.up).count();
     let heading = format!(
-        "all {} shards in order: ▁ no load, ▄ the mean, █ twice the mean or more, ✖ down ({down})",
+        "all {} shards: ▁ no load, ▄ mean, █ twice the mean, ✖ down ({down})",
         live.fleet.shards().len()
     );
     let heading = super::text::cut(&heading, area.width.into());
