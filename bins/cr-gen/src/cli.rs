@@ -76,12 +76,15 @@ Examples:
     Spec(SpecArgs),
     /// Read traffic of another format, cut it to size, write it
     ///
-    /// The routing key of a Mooncake row is its first block after the leading blocks that more than half of the rows
-    /// share (a system prompt), so that the rows of one conversation have one key.
+    /// The routing key of a row of hash blocks is its first block after the leading blocks that more than half of the rows
+    /// share (a system prompt), so that the rows of one conversation have one key. CSV rows tell nothing of content: their
+    /// prompts share nothing, and each row is its own key unless a column is named.
     #[command(after_help = "\
 Examples:
   cr-gen import conversation_trace.jsonl --from mooncake > w.jsonl
   cr-gen import conversation_trace.jsonl --limit 300 --max-input 2048 --max-output 64 --speedup 4 > small.jsonl
+  cr-gen import AzureLLMInferenceTrace_code.csv --unbunch > azure.jsonl
+  cr-gen import servegen/m-mid --window 480000 480600 --rate-scale 0.1 > clients.jsonl
   cr-gen import w.jsonl --window 5m 10m --format mooncake > mooncake.jsonl")]
     Import(ImportArgs),
     /// Describe a trace: keys and their skew, lengths, reuse with an unlimited cache
@@ -289,7 +292,7 @@ pub(crate) enum Arrivals {
 }
 
 /// Where requests go, and how.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct OutArgs {
     /// Write to this file; - is stdout
@@ -322,35 +325,99 @@ pub(crate) enum Numbering {
     Chained,
 }
 
-/// How an input is read.
-#[derive(Args, Debug)]
-#[command(next_help_heading = "Input")]
-pub(crate) struct InArgs {
-    /// Format of the input; found out from its first line where not given
-    #[arg(long, value_enum, value_name = "FORMAT")]
-    pub(crate) from: Option<TraceFormat>,
-    /// Key of a Mooncake row: its first N blocks, instead of the first block that not everyone shares
-    #[arg(long, value_parser = positive_u32, value_name = "N")]
-    pub(crate) key_blocks: Option<u32>,
+/// A format that can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum InFormat {
+    /// cacheroute.trace/1
+    Native,
+    /// Mooncake's rows of hash blocks of 512 tokens, times in milliseconds
+    Mooncake,
+    /// Qwen-Bailian's rows of hash blocks of 16 tokens, times in seconds, with chats
+    Bailian,
+    /// Azure LLM inference traces: CSV with TIMESTAMP, ContextTokens, GeneratedTokens
+    Azure,
+    /// BurstGPT: CSV with Timestamp, Request tokens, Response tokens
+    Burstgpt,
+    /// A folder of ServeGen's clients (chunk-N-trace.csv); FILE is the folder
+    Servegen,
 }
 
-#[derive(Args, Debug)]
+/// What becomes the routing key of a row of hash blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KeyRule {
+    /// The first block after those that more than half of the rows share
+    Trunk,
+    /// The conversation, where rows tell their chats (Bailian)
+    Session,
+}
+
+/// How an input is read.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Input")]
+pub(crate) struct InArgs {
+    /// Format of the input; found out from its beginning where not given
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub(crate) from: Option<InFormat>,
+    /// Key of a row of hash blocks; trunk where not given
+    #[arg(long, value_enum, value_name = "RULE", group = "key_rule")]
+    pub(crate) key: Option<KeyRule>,
+    /// Key of a row of hash blocks: its first N blocks
+    #[arg(long, value_parser = positive_u32, value_name = "N", group = "key_rule")]
+    pub(crate) key_blocks: Option<u32>,
+    /// Key of a CSV row: this column
+    #[arg(long, value_name = "NAME", group = "key_rule")]
+    pub(crate) key_column: Option<String>,
+    /// Tokens of a block: of the input's hash blocks (512 for Mooncake, 16 for Bailian), and those that stats counts in
+    #[arg(long, value_parser = positive_u32, value_name = "N")]
+    pub(crate) block_tokens: Option<u32>,
+    /// Skip up to N bad rows instead of ending at the first
+    #[arg(long, default_value = "0", value_parser = count, value_name = "N")]
+    pub(crate) skip_bad: u64,
+}
+
+/// What a ServeGen folder does not tell.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "ServeGen folders")]
+pub(crate) struct ServeGenArgs {
+    /// Seed of arrivals and lengths; 42 where not given
+    #[arg(long, value_name = "SEED")]
+    pub(crate) seed: Option<u64>,
+    /// Multiply every client's rate by this
+    #[arg(long, value_parser = positive, value_name = "X")]
+    pub(crate) rate_scale: Option<f64>,
+    /// Tokens of a client's context, which leads its prompts; 600 where not given, 0 for none
+    #[arg(long, value_parser = count, value_name = "N")]
+    pub(crate) key_tokens: Option<u64>,
+    /// Tokens of a prompt beyond that, on average; 90 where not given
+    #[arg(long, value_parser = positive_u32, value_name = "N")]
+    pub(crate) user_tokens: Option<u32>,
+    /// Lognormal spread of --user-tokens; none where not given
+    #[arg(long, value_name = "S")]
+    pub(crate) user_sigma: Option<f64>,
+    /// Tokens to decode, on average; 64 where not given
+    #[arg(long, value_parser = positive_u32, value_name = "N")]
+    pub(crate) output_tokens: Option<u32>,
+    /// Lognormal spread of --output-tokens; none where not given
+    #[arg(long, value_name = "S")]
+    pub(crate) output_sigma: Option<f64>,
+}
+
+#[derive(Args, Clone, Debug)]
 pub(crate) struct ImportArgs {
-    /// The file to read; - is stdin
+    /// The file to read, plain or packed by gzip or zstd; - is stdin
     pub(crate) file: String,
     #[command(flatten)]
     pub(crate) input: InArgs,
-    /// Tokens of a block of Mooncake input
-    #[arg(long, default_value = "512", value_parser = positive_u32, value_name = "N")]
-    pub(crate) block_tokens: u32,
     #[command(flatten)]
     pub(crate) cut: CutArgs,
+    #[command(flatten)]
+    pub(crate) servegen: ServeGenArgs,
     #[command(flatten)]
     pub(crate) out: OutArgs,
 }
 
 /// How a trace is cut to size.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Cutting to size")]
 pub(crate) struct CutArgs {
     /// Keep at most so many requests
@@ -365,6 +432,9 @@ pub(crate) struct CutArgs {
     /// Clip outputs to so many tokens
     #[arg(long, value_parser = positive_u32, value_name = "N")]
     pub(crate) max_output: Option<u32>,
+    /// Spread requests of one rounded timestamp evenly up to the next
+    #[arg(long)]
+    pub(crate) unbunch: bool,
     /// Divide arrival times by this
     #[arg(long, default_value = "1", value_parser = positive, value_name = "X")]
     pub(crate) speedup: f64,
@@ -372,14 +442,11 @@ pub(crate) struct CutArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct StatsArgs {
-    /// The trace to read; - is stdin
+    /// The trace to read, plain or packed by gzip or zstd; - is stdin
     #[arg(default_value = "-")]
     pub(crate) file: String,
     #[command(flatten)]
     pub(crate) input: InArgs,
-    /// Tokens of a KV block; 512 for Mooncake input, 16 otherwise
-    #[arg(long, value_parser = positive_u32, value_name = "N")]
-    pub(crate) block_tokens: Option<u32>,
     /// Write to this file; - is stdout
     #[arg(short, long, default_value = "-", value_name = "FILE")]
     pub(crate) output: String,

@@ -1,60 +1,108 @@
-//! Reading traffic of any format, and cutting it to size.
+//! Reading traffic of any format, cutting it to size, writing it.
 
-use crate::cli::{CutArgs, ImportArgs, InArgs, TraceFormat};
+use crate::cli::{CutArgs, ImportArgs, InFormat, ServeGenArgs};
 use crate::emit::{GENERATOR, emit};
-use cr_cli::{CommonArgs, Exit, Input, InputContext, bad_input};
-use cr_trace::mooncake::{BlockKey, MooncakeImport, MooncakeReader};
+use crate::input::{self, Requests};
+use clap::ValueEnum;
+use cr_cli::{CommonArgs, Exit, InputContext, bad_input};
 use cr_trace::shape::{Cuts, Shape, Shaped};
-use cr_trace::{Request, TraceError, TraceHeader, TraceReader};
-use serde_json::json;
-use std::io::BufRead;
+use cr_trace::tolerance::Tolerance;
+use cr_trace::unbunch::Unbunch;
+use cr_trace::{TraceHeader, tolerance};
+use cr_workload::Length;
+use cr_workload::servegen::{ServeGen, ServeGenOptions};
+use serde_json::{Value, json};
+use std::path::Path;
 
-type Requests = Box<dyn Iterator<Item = Result<Request, TraceError>>>;
-
-/// An opened input of requests.
-pub(crate) struct Source {
-    pub(crate) requests: Requests,
-    pub(crate) format: TraceFormat,
-    /// The header of a native trace.
-    pub(crate) header: Option<TraceHeader>,
+/// Requests ready to be cut, and what their header tells.
+struct Opened {
+    requests: Requests,
+    format: InFormat,
+    block_tokens: Option<u32>,
+    inner: Option<TraceHeader>,
+    tolerance: tolerance::Tolerance,
+    shape: Shape,
 }
 
-/// Opens an input; Mooncake blocks have `block_tokens` tokens.
-pub(crate) fn open(path: &str, args: &InArgs, block_tokens: u32) -> anyhow::Result<Source> {
-    let mut input = Input::open(path)?;
-    let format = match args.from {
-        Some(format) => format,
-        None => detect(&mut input)?,
-    };
-    if format == TraceFormat::Native && args.key_blocks.is_some() {
-        return Err(bad_input("--key-blocks is for Mooncake input; a native trace has its keys"));
-    }
-    Ok(match format {
-        TraceFormat::Native => {
-            let reader = TraceReader::new(input.reader, &input.name).bad_input()?;
-            let header = reader.header().cloned();
-            Source { requests: Box::new(reader), format, header }
-        }
-        TraceFormat::Mooncake => {
-            let key =
-                args.key_blocks.map_or(BlockKey::AfterTrunk, |blocks| BlockKey::Prefix(blocks as usize));
-            let reader = MooncakeReader::new(input.reader, &input.name, block_tokens);
-            Source { requests: Box::new(MooncakeImport::new(reader, key)), format, header: None }
-        }
-    })
+/// Imports, cuts and writes.
+pub(crate) fn run(args: &ImportArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
+    let opened = open(args)?;
+    let header = header(args, &opened, count(args)?);
+    let tolerance = opened.tolerance.clone();
+    let mut requests = Shaped::new(opened.requests, opened.shape);
+    let exit = emit(&mut requests.by_ref().map(|request| request.bad_input()), &header, &args.out, common)?;
+    input::tell_skipped(&tolerance, common);
+    tell(&requests.cuts(), common);
+    Ok(exit)
 }
 
-/// Tells the format by what the first buffer holds, without consuming it.
-fn detect(input: &mut Input) -> anyhow::Result<TraceFormat> {
-    let name = input.name.clone();
-    let head = input.reader.fill_buf().map_err(|error| bad_input(format!("cannot read {name}: {error}")))?;
-    let line = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    let line = String::from_utf8_lossy(line);
-    Ok(if line.contains("\"hash_ids\"") && !line.contains("\"prompt\"") {
-        TraceFormat::Mooncake
+fn open(args: &ImportArgs) -> anyhow::Result<Opened> {
+    let mut shape = args.cut.shape()?;
+    let opened = if input::format(&args.file, &args.input) == Some(InFormat::Servegen) {
+        input::check_key_rule(&args.input, InFormat::Servegen)?;
+        // The window is generated, not cut out.
+        let window_s = shape.window_s.take();
+        let requests = servegen(&args.file, &args.servegen, window_s)?;
+        Opened {
+            requests: Box::new(requests.map(Ok)),
+            format: InFormat::Servegen,
+            block_tokens: None,
+            inner: None,
+            tolerance: Tolerance::default(),
+            shape,
+        }
     } else {
-        TraceFormat::Native
-    })
+        args.servegen.refuse()?;
+        let source = input::open(&args.file, &args.input)?;
+        let input::Source { requests, format, block_tokens, header, tolerance } = source;
+        Opened { requests, format, block_tokens, inner: header, tolerance, shape }
+    };
+    if args.cut.unbunch {
+        return Ok(Opened { requests: Box::new(Unbunch::new(opened.requests)), ..opened });
+    }
+    Ok(opened)
+}
+
+fn servegen(folder: &str, args: &ServeGenArgs, window_s: Option<(f64, f64)>) -> anyhow::Result<ServeGen> {
+    let window_s = window_s.ok_or_else(|| {
+        bad_input("a ServeGen folder spans days of traffic; choose a part by --window FROM TO, such as --window 8h 8h10m")
+    })?;
+    let key_tokens = args.key_tokens.unwrap_or(600);
+    let options = ServeGenOptions {
+        seed: args.seed.unwrap_or(42),
+        window_s,
+        rate_scale: args.rate_scale.unwrap_or(1.0),
+        key_tokens: u32::try_from(key_tokens)
+            .map_err(|_| bad_input(format!("--key-tokens: {key_tokens} tokens are too many")))?,
+        user_tokens: Length::lognormal(args.user_tokens.unwrap_or(90), args.user_sigma.unwrap_or(0.0)),
+        output_tokens: Length::lognormal(args.output_tokens.unwrap_or(64), args.output_sigma.unwrap_or(0.0)),
+    };
+    ServeGen::open(Path::new(folder), &options).bad_input()
+}
+
+impl ServeGenArgs {
+    fn given(&self) -> [(&'static str, Option<Value>); 7] {
+        [
+            ("seed", self.seed.map(Into::into)),
+            ("rate_scale", self.rate_scale.map(Into::into)),
+            ("key_tokens", self.key_tokens.map(Into::into)),
+            ("user_tokens", self.user_tokens.map(Into::into)),
+            ("user_sigma", self.user_sigma.map(Into::into)),
+            ("output_tokens", self.output_tokens.map(Into::into)),
+            ("output_sigma", self.output_sigma.map(Into::into)),
+        ]
+    }
+
+    /// Refuses flags that do nothing for other inputs.
+    fn refuse(&self) -> anyhow::Result<()> {
+        match self.given().into_iter().find(|(_, value)| value.is_some()) {
+            Some((name, _)) => {
+                let flag = name.replace('_', "-");
+                Err(bad_input(format!("--{flag} is for ServeGen folders; other inputs tell it themselves")))
+            }
+            None => Ok(()),
+        }
+    }
 }
 
 impl CutArgs {
@@ -74,51 +122,48 @@ impl CutArgs {
     }
 }
 
-/// Imports, cuts and writes.
-pub(crate) fn run(args: &ImportArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
-    let shape = args.cut.shape()?;
-    let source = open(&args.file, &args.input, args.block_tokens)?;
-    let header = header(args, &source, count(args, &shape)?);
-    let mut requests = Shaped::new(source.requests, shape);
-    let exit = emit(&mut requests.by_ref().map(|request| request.bad_input()), &header, &args.out, common)?;
-    tell(&requests.cuts(), common);
-    Ok(exit)
-}
-
 /// How many requests will remain. A file is read twice for it; a pipe cannot be.
-fn count(args: &ImportArgs, shape: &Shape) -> anyhow::Result<Option<u64>> {
-    if args.file == "-" || !std::fs::metadata(&args.file).is_ok_and(|meta| meta.is_file()) {
+fn count(args: &ImportArgs) -> anyhow::Result<Option<u64>> {
+    if args.file == "-" || !std::fs::metadata(&args.file).is_ok_and(|meta| meta.is_file() || meta.is_dir()) {
         return Ok(None);
     }
-    let mut requests = Shaped::new(open(&args.file, &args.input, args.block_tokens)?.requests, shape.clone());
+    let opened = open(args)?;
+    let mut requests = Shaped::new(opened.requests, opened.shape);
     for request in requests.by_ref() {
         request.bad_input()?;
     }
     Ok(Some(requests.cuts().kept))
 }
 
-fn header(args: &ImportArgs, source: &Source, requests: Option<u64>) -> TraceHeader {
-    let from = match source.format {
-        TraceFormat::Native => "native",
-        TraceFormat::Mooncake => "mooncake",
-    };
-    let mut import = json!({ "from": from });
-    let mut set = |name: &str, value: Option<serde_json::Value>| {
+fn header(args: &ImportArgs, opened: &Opened, requests: Option<u64>) -> TraceHeader {
+    let name = |format: InFormat| format.to_possible_value().map(|value| value.get_name().to_owned());
+    let mut import = json!({ "from": name(opened.format) });
+    let mut set = |name: &str, value: Option<Value>| {
         if let (Some(value), Some(fields)) = (value, import.as_object_mut()) {
             fields.insert(name.into(), value);
         }
     };
-    set("block_tokens", (source.format == TraceFormat::Mooncake).then(|| args.block_tokens.into()));
+    let key =
+        args.input.key.and_then(|rule| rule.to_possible_value().map(|value| value.get_name().to_owned()));
+    set("block_tokens", opened.block_tokens.map(Into::into));
+    set("key", key.map(Into::into));
     set("key_blocks", args.input.key_blocks.map(Into::into));
+    set("key_column", args.input.key_column.clone().map(Into::into));
+    set("skip_bad", (args.input.skip_bad > 0).then(|| args.input.skip_bad.into()));
     set("limit", args.cut.limit.map(Into::into));
     set("window_s", args.cut.window.clone().map(Into::into));
     set("max_input_tokens", args.cut.max_input.map(Into::into));
     set("max_output_tokens", args.cut.max_output.map(Into::into));
+    set("unbunch", args.cut.unbunch.then_some(true.into()));
     set("speedup", (args.cut.speedup != 1.0).then(|| args.cut.speedup.into()));
-    let inner = source.header.as_ref();
+    for (name, value) in args.servegen.given() {
+        set(name, value);
+    }
+    let inner = opened.inner.as_ref();
     set("spec", inner.map(|header| header.spec.clone()));
+    let drawn = (opened.format == InFormat::Servegen).then(|| args.servegen.seed.unwrap_or(42));
     TraceHeader {
-        seed: inner.and_then(|header| header.seed),
+        seed: inner.and_then(|header| header.seed).or(drawn),
         requests,
         spec: json!({ "import": import }),
         ..TraceHeader::new(GENERATOR)

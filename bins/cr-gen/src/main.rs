@@ -4,6 +4,7 @@
 mod cli;
 mod emit;
 mod import;
+mod input;
 mod stats;
 mod synth;
 

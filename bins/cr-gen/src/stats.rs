@@ -1,9 +1,8 @@
 //! Describing a trace.
 
-use crate::cli::{StatsArgs, StatsFormat, TraceFormat};
-use crate::import::open;
+use crate::cli::{StatsArgs, StatsFormat};
+use crate::input;
 use cr_cli::{CommonArgs, Exit, InputContext, Output, Progress, bad_input};
-use cr_trace::mooncake::MOONCAKE_BLOCK_TOKENS;
 use cr_trace::stats::{LengthReport, StatsReport, TraceStats};
 use std::io::Write;
 
@@ -12,11 +11,8 @@ const ENGINE_BLOCK_TOKENS: u32 = 16;
 
 /// Reads a trace and prints what it is like.
 pub(crate) fn run(args: &StatsArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
-    let source = open(&args.file, &args.input, args.block_tokens.unwrap_or(MOONCAKE_BLOCK_TOKENS))?;
-    let block_tokens = args.block_tokens.unwrap_or(match source.format {
-        TraceFormat::Native => ENGINE_BLOCK_TOKENS,
-        TraceFormat::Mooncake => MOONCAKE_BLOCK_TOKENS,
-    });
+    let source = input::open(&args.file, &args.input)?;
+    let block_tokens = args.input.block_tokens.or(source.block_tokens).unwrap_or(ENGINE_BLOCK_TOKENS);
     let mut output = Output::create(Some(&args.output))?;
     let known = source.header.as_ref().and_then(|header| header.requests);
     let progress = Progress::new(common, "reading", "requests", known);
@@ -28,6 +24,7 @@ pub(crate) fn run(args: &StatsArgs, common: &CommonArgs) -> anyhow::Result<Exit>
         }
     }
     progress.finish();
+    input::tell_skipped(&source.tolerance, common);
     let report = stats.report();
     if report.requests == 0 {
         return Err(bad_input(format!("{}: the trace has no requests", args.file)));

@@ -235,8 +235,74 @@ fn a_window_a_limit_and_clipped_outputs() {
 }
 
 #[test]
+fn packed_files_tables_and_folders_are_found_out() {
+    let folder = tempfile::tempdir().expect("is made");
+    let write = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).expect("writes");
+        path.to_str().expect("is text").to_owned()
+    };
+    let rows = std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(ROWS)).expect("reads");
+    let packed = write("m.zst", &zstd::encode_all(&rows[..], 1).expect("packs"));
+    assert_eq!(run(&["import", &packed]).stdout, run(&["import", ROWS]).stdout);
+
+    let azure = write("a.csv", b"TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03.97,48,10\n2023-11-16 18:17:04.97,31,8\n");
+    let table = run(&["import", &azure]);
+    let last = stdout(&table).lines().last().expect("has one");
+    assert_eq!(last, r#"{"id":1,"t_s":1.0,"key":"r1","prompt":[["u:1",31]],"output_tokens":8}"#);
+
+    let burst = write("b.csv", b"Timestamp,Model,Request tokens,Response tokens\n1,x,5,0\n2,y,5,5\n");
+    let skipped = run(&["import", &burst, "--key-column", "Model", "--skip-bad", "1"]);
+    assert!(stdout(&skipped).ends_with("\"key\":\"y\",\"prompt\":[[\"u:0\",5]],\"output_tokens\":5}\n"));
+    assert_eq!(String::from_utf8_lossy(&skipped.stderr), "1 bad rows were skipped\n");
+
+    write("chunk-3-trace.csv", b"0,5,1,Gamma,0,0\n600,5,1,Gamma,0,0\n");
+    let path = folder.path().to_str().expect("is text");
+    let clients = run(&["import", path, "--window", "0", "60", "--user-sigma", "1"]);
+    let header: Value =
+        serde_json::from_str(stdout(&clients).lines().next().expect("has one")).expect("is JSON");
+    assert_eq!((&header["seed"], &header["spec"]["import"]["from"]), (&42.into(), &"servegen".into()));
+    assert!(header["requests"].as_u64().is_some_and(|n| (200..400).contains(&n)), "{header}");
+    assert!(stdout(&clients).lines().nth(1).is_some_and(|line| line.contains("\"key\":\"c3\"")));
+}
+
+#[test]
+fn bunches_are_spread_and_the_header_says_so() {
+    let output = run(&["import", ROWS, "--unbunch"]);
+    let times: Vec<f64> = stdout(&output)
+        .lines()
+        .skip(1)
+        .map(|line| {
+            serde_json::from_str::<Value>(line).expect("is JSON")["t_s"].as_f64().expect("is a number")
+        })
+        .collect();
+    assert_eq!(times, [0.0, 1.5, 2.25, 3.0, 9.0]);
+    assert!(stdout(&output).starts_with("{\"schema\"") && stdout(&output).contains("\"unbunch\":true"));
+}
+
+#[test]
 fn bad_input_is_one_sentence_and_exit_2() {
-    let cases: [(&[&str], &[u8], &str); 16] = [
+    let cases: [(&[&str], &[u8], &str); 20] = [
+        (
+            &["import", "-", "--seed", "1"],
+            b"",
+            "cr-gen: --seed is for ServeGen folders; other inputs tell it themselves\n",
+        ),
+        (
+            &["import", "-", "--from", "native", "--key-blocks", "2"],
+            b"{}",
+            "cr-gen: --key and --key-blocks are for rows of hash blocks (mooncake, bailian)\n",
+        ),
+        (
+            &["stats", "/"],
+            b"",
+            "cr-gen: a ServeGen folder tells rates, not requests; make some by `cr-gen import FOLDER`\n",
+        ),
+        (
+            &["import", "-", "--key", "session"],
+            b"{\"timestamp\":0,\"input_length\":9,\"output_length\":1,\"hash_ids\":[1]}\n",
+            "cr-gen: <stdin>:1: the row has no chat_id, so its session is not known\n",
+        ),
         (
             &["spec", "-"],
             b"seed = 1\n[arrivals]\nqsp = 5\n",

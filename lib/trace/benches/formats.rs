@@ -2,7 +2,7 @@
 //!
 //! The rows have the shape of the published conversation trace: about 24 blocks, of which a third were seen before.
 
-use cr_trace::mooncake::{BlockKey, HashIds, MooncakeImport, MooncakeReader, MooncakeWriter};
+use cr_trace::mooncake::{BlockKey, Dialect, HashIds, MooncakeImport, MooncakeReader, MooncakeWriter};
 use cr_trace::stats::TraceStats;
 use cr_trace::{Request, TraceReader, TraceWriter};
 use divan::Bencher;
@@ -37,8 +37,11 @@ fn mooncake_text() -> String {
 }
 
 fn rows(text: &str) -> impl Iterator<Item = Request> {
-    MooncakeImport::new(MooncakeReader::new(text.as_bytes(), "bench", 512), BlockKey::AfterTrunk)
-        .map(|request| request.expect("is valid"))
+    MooncakeImport::new(
+        MooncakeReader::new(text.as_bytes(), "bench", Dialect::MOONCAKE),
+        BlockKey::AfterTrunk,
+    )
+    .map(|request| request.expect("is valid"))
 }
 
 fn native_text() -> Vec<u8> {

@@ -10,12 +10,14 @@
 //! * [`time`] — integer virtual time;
 //! * [`native`] — the native trace format, read and written as a stream;
 //! * [`mooncake`] — the Mooncake format, read and written; [`trunk`] — a routing key for its hash blocks;
-//! * [`shape`] — cutting a trace to a window, a limit, a pace;
+//! * [`table_csv`] — Azure's and BurstGPT's tables; [`compress`] — gzip and zstd; [`tolerance`] — bad rows put up with;
+//! * [`shape`] — cutting a trace to a window, a limit, a pace; [`unbunch`] — spreading rounded timestamps;
 //! * [`stats`] — what a trace is like: skew, lengths, reuse;
 //! * [`lines`], [`ids`] — what the readers are made of.
 #![forbid(unsafe_code)]
 
 pub mod block;
+pub mod compress;
 pub mod content;
 pub mod error;
 pub mod ids;
@@ -26,9 +28,12 @@ pub mod request;
 pub mod shape;
 pub mod stats;
 pub mod stream;
+pub mod table_csv;
 pub mod time;
 pub mod tokens;
+pub mod tolerance;
 pub mod trunk;
+pub mod unbunch;
 
 pub use content::{ContentId, Prompt, Scope, Segment};
 pub use error::{Place, TraceError};

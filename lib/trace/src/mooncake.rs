@@ -1,4 +1,4 @@
-//! The Mooncake trace format: one JSON object a line, with the ids of the prompt's hash blocks.
+//! Traces of hash blocks, one JSON object a line: Mooncake's format, and Bailian's dialect of it.
 //!
 //! ```json
 //! {"timestamp": 27482, "input_length": 600, "output_length": 52, "hash_ids": [0, 46]}
@@ -12,8 +12,9 @@
 
 use crate::block::{BlockChain, BlockHash};
 use crate::lines::Lines;
+use crate::tolerance::Tolerance;
 use crate::trunk::{LOOK_AHEAD_ROWS, Trunk, prefix_key};
-use crate::{ContentId, Key, Prompt, Request, RequestId, Segment, Time, TraceError};
+use crate::{ContentId, Key, Prompt, Request, RequestId, Segment, SessionId, Time, TraceError};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, Write};
@@ -24,7 +25,7 @@ pub const MOONCAKE_BLOCK_TOKENS: u32 = 512;
 /// One row of a Mooncake trace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MooncakeRow {
-    /// Arrival in milliseconds since the start.
+    /// Arrival since the start, in the dialect's unit.
     pub timestamp: f64,
     /// Prompt tokens.
     pub input_length: u32,
@@ -32,18 +33,46 @@ pub struct MooncakeRow {
     pub output_length: u32,
     /// One id per block of the prompt.
     pub hash_ids: Vec<u64>,
+    /// The chat that the row belongs to, in traces that tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chat_id: Option<i64>,
+    /// The chat that this one goes on from; negative where it is the first turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_chat_id: Option<i64>,
+    /// The number of the turn, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<u32>,
+}
+
+/// What differs between traces of hash blocks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Dialect {
+    /// Tokens of a block, at least one.
+    pub block_tokens: u32,
+    /// Units of `timestamp` in a second.
+    pub per_second: f64,
+}
+
+impl Dialect {
+    /// Mooncake: blocks of 512 tokens, milliseconds.
+    pub const MOONCAKE: Dialect = Dialect { block_tokens: MOONCAKE_BLOCK_TOKENS, per_second: 1e3 };
+    /// Qwen-Bailian: blocks of 16 tokens, seconds; rows tell their chats.
+    pub const BAILIAN: Dialect = Dialect { block_tokens: 16, per_second: 1.0 };
+
+    /// The same dialect with another block size.
+    pub fn with_block_tokens(self, block_tokens: Option<u32>) -> Dialect {
+        Dialect { block_tokens: block_tokens.unwrap_or(self.block_tokens).max(1), ..self }
+    }
 }
 
 impl MooncakeRow {
-    /// What is wrong with the row when its blocks have `block_tokens` tokens; `None` where nothing is.
-    pub fn fault(&self, block_tokens: u32) -> Option<String> {
+    /// What is wrong with the row in this dialect; `None` where nothing is.
+    pub fn fault(&self, dialect: Dialect) -> Option<String> {
+        let block_tokens = dialect.block_tokens;
+        let latest = Time::MAX_S * dialect.per_second;
         let blocks = self.input_length.div_ceil(block_tokens) as usize;
-        if !(0.0..=Time::MAX_S * 1e3).contains(&self.timestamp) {
-            return Some(format!(
-                "timestamp is {}, it must lie between 0 and {} ms",
-                self.timestamp,
-                Time::MAX_S * 1e3
-            ));
+        if !(0.0..=latest).contains(&self.timestamp) {
+            return Some(format!("timestamp is {}, it must lie between 0 and {latest}", self.timestamp));
         }
         if self.input_length == 0 {
             return Some("input_length is 0, a prompt has at least one token".into());
@@ -62,8 +91,15 @@ impl MooncakeRow {
         None
     }
 
-    /// The row as a request; `block_tokens` as in [`MooncakeRow::fault`], which must have found nothing.
-    pub fn to_request(&self, id: RequestId, key: Key, block_tokens: u32) -> Request {
+    /// The row as a request; [`MooncakeRow::fault`] must have found nothing.
+    pub fn to_request(
+        &self,
+        id: RequestId,
+        key: Key,
+        session: Option<SessionId>,
+        dialect: Dialect,
+    ) -> Request {
+        let block_tokens = dialect.block_tokens;
         let mut left = self.input_length;
         let prompt: Prompt = self
             .hash_ids
@@ -76,11 +112,11 @@ impl MooncakeRow {
             .collect();
         Request {
             id,
-            t_s: self.timestamp / 1e3,
+            t_s: self.timestamp / dialect.per_second,
             key,
             tenant: None,
-            session: None,
-            turn: None,
+            session,
+            turn: self.turn,
             after: None,
             think_s: None,
             prompt,
@@ -93,20 +129,28 @@ impl MooncakeRow {
 #[derive(Debug)]
 pub struct MooncakeReader<R> {
     lines: Lines<R>,
-    block_tokens: u32,
-    last_ms: f64,
+    dialect: Dialect,
+    tolerance: Tolerance,
+    last: f64,
     done: bool,
 }
 
 impl<R: BufRead> MooncakeReader<R> {
-    /// Rows of `reader`, which errors call `file`, with blocks of `block_tokens` tokens (at least one).
-    pub fn new(reader: R, file: &str, block_tokens: u32) -> MooncakeReader<R> {
+    /// Rows of `reader`, which errors call `file`.
+    pub fn new(reader: R, file: &str, dialect: Dialect) -> MooncakeReader<R> {
         MooncakeReader {
             lines: Lines::new(reader, file),
-            block_tokens: block_tokens.max(1),
-            last_ms: 0.0,
+            dialect: dialect.with_block_tokens(None),
+            tolerance: Tolerance::default(),
+            last: 0.0,
             done: false,
         }
+    }
+
+    /// Skips bad rows as long as the tolerance lasts.
+    pub fn tolerate(mut self, tolerance: Tolerance) -> MooncakeReader<R> {
+        self.tolerance = tolerance;
+        self
     }
 
     fn read(&mut self) -> Result<Option<MooncakeRow>, TraceError> {
@@ -119,16 +163,16 @@ impl<R: BufRead> MooncakeReader<R> {
             };
         }
         let row: MooncakeRow = self.lines.json()?;
-        if let Some(fault) = row.fault(self.block_tokens) {
+        if let Some(fault) = row.fault(self.dialect) {
             return Err(self.lines.error(fault));
         }
-        if row.timestamp < self.last_ms {
+        if row.timestamp < self.last {
             return Err(self.lines.error(format!(
                 "timestamp goes back from {} to {}; rows must be ordered by arrival",
-                self.last_ms, row.timestamp
+                self.last, row.timestamp
             )));
         }
-        self.last_ms = row.timestamp;
+        self.last = row.timestamp;
         Ok(Some(row))
     }
 }
@@ -140,7 +184,8 @@ impl<R: BufRead> Iterator for MooncakeReader<R> {
         if self.done {
             return None;
         }
-        let item = self.read().transpose();
+        let tolerance = self.tolerance.clone();
+        let item = tolerance.read(|| self.read());
         self.done = !matches!(item, Some(Ok(_)));
         item
     }
@@ -154,6 +199,8 @@ pub enum BlockKey {
     AfterTrunk,
     /// The first so many blocks, at least one.
     Prefix(usize),
+    /// The conversation: the chat that a row's chat goes back to. Needs rows that tell their chats, and a map of them.
+    Session,
 }
 
 /// Rows as requests, numbered from 0. Holds [`LOOK_AHEAD_ROWS`] rows to find the trunk.
@@ -163,23 +210,41 @@ pub struct MooncakeImport<R> {
     key: BlockKey,
     held: std::vec::IntoIter<Result<MooncakeRow, TraceError>>,
     trunk: Option<Trunk>,
+    /// The first chat of each chat's conversation: about 24 bytes a chat, where rows tell them.
+    roots: FxHashMap<i64, i64>,
     next_id: u64,
 }
 
 impl<R: BufRead> MooncakeImport<R> {
     /// Imports the rows of `reader` under the given rule for keys.
     pub fn new(reader: MooncakeReader<R>, key: BlockKey) -> MooncakeImport<R> {
-        MooncakeImport { reader, key, held: Vec::new().into_iter(), trunk: None, next_id: 0 }
+        MooncakeImport {
+            reader,
+            key,
+            held: Vec::new().into_iter(),
+            trunk: None,
+            roots: FxHashMap::default(),
+            next_id: 0,
+        }
     }
 
     fn look_ahead(&mut self) -> Trunk {
-        if let BlockKey::Prefix(_) = self.key {
+        if self.key != BlockKey::AfterTrunk {
             return Trunk::default();
         }
         let rows: Vec<_> = self.reader.by_ref().take(LOOK_AHEAD_ROWS).collect();
         let trunk = Trunk::of(rows.iter().flatten().map(|row| row.hash_ids.as_slice()));
         self.held = rows.into_iter();
         trunk
+    }
+
+    /// The conversation of a row, where it tells.
+    fn session(&mut self, row: &MooncakeRow) -> Option<SessionId> {
+        let chat = row.chat_id?;
+        let parent = row.parent_chat_id.filter(|parent| *parent >= 0);
+        let root = parent.map_or(chat, |parent| self.roots.get(&parent).copied().unwrap_or(parent));
+        self.roots.insert(chat, root);
+        Some(compact_str::format_compact!("s{root}"))
     }
 }
 
@@ -194,13 +259,21 @@ impl<R: BufRead> Iterator for MooncakeImport<R> {
             Ok(row) => row,
             Err(error) => return Some(Err(error)),
         };
-        let key = match (self.key, &self.trunk) {
+        let session = self.session(&row);
+        let key = match (self.key, &session) {
             (BlockKey::Prefix(blocks), _) => prefix_key(&row.hash_ids, blocks),
-            (BlockKey::AfterTrunk, trunk) => trunk.as_ref()?.key(&row.hash_ids),
+            (BlockKey::AfterTrunk, _) => self.trunk.as_ref()?.key(&row.hash_ids),
+            (BlockKey::Session, Some(session)) => session.clone(),
+            (BlockKey::Session, None) => {
+                return Some(Err(self
+                    .reader
+                    .lines
+                    .error("the row has no chat_id, so its session is not known")));
+            }
         };
         let id = RequestId(self.next_id);
         self.next_id += 1;
-        Some(Ok(row.to_request(id, key, self.reader.block_tokens)))
+        Some(Ok(row.to_request(id, key, session, self.reader.dialect)))
     }
 }
 

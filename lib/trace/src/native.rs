@@ -2,6 +2,7 @@
 
 use crate::ids::IdSet;
 use crate::lines::Lines;
+use crate::tolerance::Tolerance;
 use crate::{Request, TraceError};
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, Write};
@@ -66,6 +67,7 @@ pub struct TraceReader<R> {
     last_t_s: f64,
     seen: IdSet,
     requests: u64,
+    tolerance: Tolerance,
     done: bool,
 }
 
@@ -115,7 +117,22 @@ impl<R: BufRead> TraceReader<R> {
         }
         let pending = header.is_none();
         let seen = IdSet::new(ID_RANGES);
-        Ok(TraceReader { lines, header, pending, last_t_s: 0.0, seen, requests: 0, done: false })
+        Ok(TraceReader {
+            lines,
+            header,
+            pending,
+            last_t_s: 0.0,
+            seen,
+            requests: 0,
+            tolerance: Tolerance::default(),
+            done: false,
+        })
+    }
+
+    /// Skips bad lines as long as the tolerance lasts. The first line is not among them where it is no JSON object.
+    pub fn tolerate(mut self, tolerance: Tolerance) -> TraceReader<R> {
+        self.tolerance = tolerance;
+        self
     }
 
     /// The header line, if the trace has one.
@@ -187,7 +204,8 @@ impl<R: BufRead> Iterator for TraceReader<R> {
         if self.done {
             return None;
         }
-        let item = self.read().transpose();
+        let tolerance = self.tolerance.clone();
+        let item = tolerance.read(|| self.read());
         self.done = !matches!(item, Some(Ok(_)));
         item
     }

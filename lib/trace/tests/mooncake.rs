@@ -1,6 +1,6 @@
 //! The Mooncake format: import, export, every kind of bad input, and the published conversation trace.
 
-use cr_trace::mooncake::{BlockKey, HashIds, MooncakeImport, MooncakeReader, MooncakeWriter};
+use cr_trace::mooncake::{BlockKey, Dialect, HashIds, MooncakeImport, MooncakeReader, MooncakeWriter};
 use cr_trace::stats::TraceStats;
 use cr_trace::{Request, TraceError};
 use std::fs::File;
@@ -12,7 +12,11 @@ const ROWS: &str = r#"{"timestamp":0,"input_length":1300,"output_length":50,"has
 "#;
 
 fn import(text: &str) -> Result<Vec<Request>, TraceError> {
-    MooncakeImport::new(MooncakeReader::new(text.as_bytes(), "m.jsonl", 512), BlockKey::AfterTrunk).collect()
+    MooncakeImport::new(
+        MooncakeReader::new(text.as_bytes(), "m.jsonl", Dialect::MOONCAKE),
+        BlockKey::AfterTrunk,
+    )
+    .collect()
 }
 
 fn export(requests: &[Request], block_tokens: u32, numbering: HashIds) -> String {
@@ -47,8 +51,11 @@ fn export_restores_what_was_imported() {
 fn any_block_size_and_stateless_ids() {
     let requests = import(ROWS).expect("reads");
     let quarter = export(&requests, 128, HashIds::Dense);
-    let again: Result<Vec<Request>, _> =
-        MooncakeImport::new(MooncakeReader::new(quarter.as_bytes(), "q", 128), BlockKey::Prefix(1)).collect();
+    let again: Result<Vec<Request>, _> = MooncakeImport::new(
+        MooncakeReader::new(quarter.as_bytes(), "q", Dialect::MOONCAKE.with_block_tokens(Some(128))),
+        BlockKey::Prefix(1),
+    )
+    .collect();
     let again = again.expect("reads");
     assert_eq!(again[0].prompt_tokens(), 1300);
     assert_eq!(cr_trace::content::shared_tokens(&again[0].prompt, &again[2].prompt), 1024);
@@ -82,7 +89,7 @@ fn every_kind_of_bad_input_is_named_with_its_line() {
         ),
         (row.replace("1300", "0"), "m.jsonl:1: input_length is 0, a prompt has at least one token"),
         (row.replace("50", "0"), "m.jsonl:1: output_length is 0, at least one token is decoded"),
-        (row.replace(":0,", ":-5,"), "m.jsonl:1: timestamp is -5, it must lie between 0 and 15000000000 ms"),
+        (row.replace(":0,", ":-5,"), "m.jsonl:1: timestamp is -5, it must lie between 0 and 15000000000"),
         (
             format!("{}\n{row}\n", row.replace(":0,", ":5,")),
             "m.jsonl:2: timestamp goes back from 5 to 0; rows must be ordered by arrival",
@@ -106,7 +113,8 @@ fn the_published_conversation_trace() {
         return;
     };
     let path = format!("{folder}/mooncake/conversation_trace.jsonl");
-    let open = || MooncakeReader::new(BufReader::new(File::open(&path).expect("opens")), &path, 512);
+    let open =
+        || MooncakeReader::new(BufReader::new(File::open(&path).expect("opens")), &path, Dialect::MOONCAKE);
     let report = |key| {
         let mut stats = TraceStats::new(512);
         MooncakeImport::new(open(), key).for_each(|request| stats.observe(&request.expect("is valid")));
@@ -126,7 +134,7 @@ fn the_published_conversation_trace() {
 
     let requests: Result<Vec<Request>, _> = MooncakeImport::new(open(), BlockKey::AfterTrunk).collect();
     let exported = export(&requests.expect("is valid"), 512, HashIds::Dense);
-    for (ours, theirs) in MooncakeReader::new(exported.as_bytes(), "ours", 512).zip(open()) {
+    for (ours, theirs) in MooncakeReader::new(exported.as_bytes(), "ours", Dialect::MOONCAKE).zip(open()) {
         assert_eq!(ours.expect("is valid"), theirs.expect("is valid"));
     }
 }

@@ -95,18 +95,11 @@ impl Arrivals {
     /// Makes ready to draw; `folder` is where the files of the specification are.
     fn gaps(&self, folder: &Path) -> Result<Gaps, WorkloadError> {
         let cv = self.cv.unwrap_or(1.0);
-        let unusable = |what: String| WorkloadError::field("arrivals.cv", what);
         Ok(match self.process {
             Process::Poisson => Gaps::Poisson,
             Process::Constant => Gaps::Constant,
-            // Shape 1/cv² and scale cv² have mean 1 and variance cv².
-            Process::Gamma => Gaps::Gamma(
-                Gamma::new(1.0 / (cv * cv), cv * cv).map_err(|error| unusable(error.to_string()))?,
-            ),
-            Process::Weibull => {
-                let shape = weibull_shape(cv);
-                Gaps::Weibull { inverse_shape: 1.0 / shape, scale: 1.0 / libm::tgamma(1.0 + 1.0 / shape) }
-            }
+            Process::Gamma => Gaps::gamma(cv)?,
+            Process::Weibull => Gaps::weibull(cv),
             Process::Bootstrap => {
                 let path = folder.join(self.gaps_file.as_deref().unwrap_or(Path::new("")));
                 let accept = |gap: f64| match gap {
@@ -140,7 +133,7 @@ fn weibull_shape(cv: f64) -> f64 {
 
 /// Gaps of mean 1.
 #[derive(Clone, Debug)]
-enum Gaps {
+pub(crate) enum Gaps {
     Poisson,
     Constant,
     Gamma(Gamma<f64>),
@@ -149,7 +142,21 @@ enum Gaps {
 }
 
 impl Gaps {
-    fn draw(&mut self, rng: &mut Stream) -> f64 {
+    /// Gamma gaps of a variation above 0: shape 1/cv² and scale cv² have mean 1 and variance cv².
+    pub(crate) fn gamma(cv: f64) -> Result<Gaps, WorkloadError> {
+        Gamma::new(1.0 / (cv * cv), cv * cv)
+            .map(Gaps::Gamma)
+            .map_err(|error| WorkloadError::field("arrivals.cv", format!("is {cv}: {error}")))
+    }
+
+    /// Weibull gaps of a variation between 0.03 and 400.
+    pub(crate) fn weibull(cv: f64) -> Gaps {
+        let shape = weibull_shape(cv);
+        Gaps::Weibull { inverse_shape: 1.0 / shape, scale: libm::exp(-libm::lgamma(1.0 + 1.0 / shape)) }
+    }
+
+    /// The next gap.
+    pub(crate) fn draw(&mut self, rng: &mut Stream) -> f64 {
         match self {
             Gaps::Poisson => Exp1.sample(rng),
             Gaps::Constant => 1.0,

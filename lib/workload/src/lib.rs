@@ -5,6 +5,7 @@
 //! * [`arrivals`] — when requests come; [`profile`] — how the rate moves;
 //! * [`length`] — how many tokens something has;
 //! * [`prompt`] — what a prompt is made of; [`threads`] — multi-turn conversations;
+//! * [`servegen`] — published per-client rates as requests;
 //! * [`generator`] — all of it together, as a stream of constant memory.
 //!
 //! One seed, one random stream per purpose: changing the rate moves the arrivals and changes no key, prompt or length.
@@ -22,6 +23,7 @@ pub mod popularity;
 pub mod profile;
 pub mod prompt;
 mod rates;
+pub mod servegen;
 pub mod spec;
 #[cfg(test)]
 mod testing;

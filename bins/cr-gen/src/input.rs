@@ -1,0 +1,112 @@
+//! Opening traffic of any format.
+
+use crate::cli::{InArgs, InFormat, KeyRule};
+use cr_cli::{CommonArgs, Input, InputContext, bad_input};
+use cr_trace::mooncake::{BlockKey, Dialect, MooncakeImport, MooncakeReader};
+use cr_trace::table_csv::{Columns, TableImport};
+use cr_trace::tolerance::Tolerance;
+use cr_trace::{Request, TraceError, TraceHeader, TraceReader, compress};
+use std::io::BufRead;
+
+pub(crate) type Requests = Box<dyn Iterator<Item = Result<Request, TraceError>>>;
+
+/// An opened input of requests.
+pub(crate) struct Source {
+    pub(crate) requests: Requests,
+    pub(crate) format: InFormat,
+    /// The block size of hashed input.
+    pub(crate) block_tokens: Option<u32>,
+    /// The header of a native trace.
+    pub(crate) header: Option<TraceHeader>,
+    pub(crate) tolerance: Tolerance,
+}
+
+/// The format of an input: the one asked for, or what its beginning looks like.
+pub(crate) fn format(path: &str, args: &InArgs) -> Option<InFormat> {
+    args.from.or_else(|| std::path::Path::new(path).is_dir().then_some(InFormat::Servegen))
+}
+
+/// Opens an input that is a stream: everything but a ServeGen folder.
+pub(crate) fn open(path: &str, args: &InArgs) -> anyhow::Result<Source> {
+    if format(path, args) == Some(InFormat::Servegen) {
+        return Err(bad_input(
+            "a ServeGen folder tells rates, not requests; make some by `cr-gen import FOLDER`",
+        ));
+    }
+    let input = Input::open(path)?;
+    let name = input.name;
+    let mut reader = compress::unpacked(input.reader)
+        .map_err(|error| bad_input(format!("cannot read {name}: {error}")))?;
+    let format = match args.from {
+        Some(format) => format,
+        None => detect(&mut reader).map_err(|error| bad_input(format!("cannot read {name}: {error}")))?,
+    };
+    check_key_rule(args, format)?;
+    let tolerance = Tolerance::new(args.skip_bad);
+    let (mut header, mut block_tokens) = (None, None);
+    let requests: Requests = match format {
+        InFormat::Native | InFormat::Servegen => {
+            let reader = TraceReader::new(reader, &name).bad_input()?.tolerate(tolerance.clone());
+            header = reader.header().cloned();
+            Box::new(reader)
+        }
+        InFormat::Mooncake | InFormat::Bailian => {
+            let dialect = if format == InFormat::Mooncake { Dialect::MOONCAKE } else { Dialect::BAILIAN };
+            let dialect = dialect.with_block_tokens(args.block_tokens);
+            block_tokens = Some(dialect.block_tokens);
+            let reader = MooncakeReader::new(reader, &name, dialect).tolerate(tolerance.clone());
+            Box::new(MooncakeImport::new(reader, block_key(args)))
+        }
+        InFormat::Azure | InFormat::Burstgpt => {
+            let columns = if format == InFormat::Azure { Columns::azure() } else { Columns::burstgpt() };
+            let columns = columns.with_key(args.key_column.clone());
+            Box::new(TableImport::new(reader, &name, &columns, tolerance.clone()).bad_input()?)
+        }
+    };
+    Ok(Source { requests, format, block_tokens, header, tolerance })
+}
+
+fn block_key(args: &InArgs) -> BlockKey {
+    match (args.key_blocks, args.key) {
+        (Some(blocks), _) => BlockKey::Prefix(blocks as usize),
+        (None, Some(KeyRule::Session)) => BlockKey::Session,
+        (None, _) => BlockKey::AfterTrunk,
+    }
+}
+
+/// Refuses a rule for keys that the format has no use for.
+pub(crate) fn check_key_rule(args: &InArgs, format: InFormat) -> anyhow::Result<()> {
+    let blocks = matches!(format, InFormat::Mooncake | InFormat::Bailian);
+    let table = matches!(format, InFormat::Azure | InFormat::Burstgpt);
+    if (args.key.is_some() || args.key_blocks.is_some()) && !blocks {
+        return Err(bad_input("--key and --key-blocks are for rows of hash blocks (mooncake, bailian)"));
+    }
+    if args.key_column.is_some() && !table {
+        return Err(bad_input("--key-column is for tables (azure, burstgpt)"));
+    }
+    Ok(())
+}
+
+/// Tells the format by the first line, without consuming it.
+fn detect(reader: &mut dyn BufRead) -> std::io::Result<InFormat> {
+    let head = reader.fill_buf()?;
+    let line = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    let line = String::from_utf8_lossy(line);
+    let has = |text: &str| line.contains(text);
+    Ok(if has("\"hash_ids\"") && !has("\"prompt\"") {
+        if has("\"chat_id\"") { InFormat::Bailian } else { InFormat::Mooncake }
+    } else if has("ContextTokens") && !line.starts_with('{') {
+        InFormat::Azure
+    } else if has("Request tokens") && !line.starts_with('{') {
+        InFormat::Burstgpt
+    } else {
+        InFormat::Native
+    })
+}
+
+/// Says how many bad rows were put up with.
+pub(crate) fn tell_skipped(tolerance: &Tolerance, common: &CommonArgs) {
+    if tolerance.skipped() > 0 {
+        common.note(format!("{} bad rows were skipped", tolerance.skipped()));
+    }
+}
