@@ -5,20 +5,33 @@
 //! [`Policy::on_fault`] whenever a shard goes down or comes back. A policy must return a shard that is up in the view,
 //! or `None` exactly when no shard is up. It draws randomness only from the stream it is given, and reads no clock.
 //!
-//! * [`build`] and [`names`] — the registry;
-//! * `choose` and [`Ring`] — what several policies share.
+//! * [`build`] and [`names`] — the registry; [`PolicyTuning`] — what some policies assume;
+//! * `choose`, `index` and [`Ring`] — what several policies share.
 
 mod cacheroute;
 mod choose;
+mod chwbl;
+mod dualmap;
 mod flat;
+mod index;
+mod ladder;
+mod least_loaded;
+mod preble;
 mod registry;
 mod ring;
+mod round_robin;
 mod sticky;
 
 pub use cacheroute::CacheRoute;
+pub use chwbl::Chwbl;
+pub use dualmap::DualMap;
 pub use flat::Flat;
-pub use registry::{PolicyConfig, PolicyError, build, names};
+pub use ladder::{Ladder, Rung};
+pub use least_loaded::LeastLoaded;
+pub use preble::Preble;
+pub use registry::{PolicyConfig, PolicyError, PolicyTuning, build, build_tuned, names};
 pub use ring::{DEFAULT_VNODES, Ring};
+pub use round_robin::RoundRobin;
 pub use sticky::Sticky;
 
 use crate::view::FleetView;

@@ -1,7 +1,11 @@
 //! Policies by name.
 
-use super::{CacheRoute, DEFAULT_VNODES, Flat, Policy, Sticky};
+use super::{
+    CacheRoute, Chwbl, DEFAULT_VNODES, DualMap, Flat, Ladder, LeastLoaded, Policy, Preble, RoundRobin, Rung,
+    Sticky,
+};
 use crate::table::{MAX_SHARDS, RoutingTable};
+use cr_cost::CostModel;
 use std::sync::Arc;
 
 /// What policies are built from. Each takes what it needs.
@@ -22,11 +26,48 @@ impl PolicyConfig {
     }
 }
 
+/// What some policies assume of the shards. None of it is observed; results hang on it, so reports should state it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PolicyTuning {
+    /// `chwbl`: ε, the slack over the mean load.
+    pub epsilon: f64,
+    /// `dualmap`: the bound on TTFT within which pending prefill must clear, in seconds.
+    pub slo_ttft_s: f64,
+    /// `dualmap`: prefill tokens per second that a shard is assumed to clear.
+    pub drain_tokens_per_s: f64,
+    /// `dualmap`, `preble`: tokens that a shard's KV pool holds.
+    pub kv_tokens: u64,
+    /// `preble`: what prefill and decode cost.
+    pub cost: CostModel,
+}
+
+impl Default for PolicyTuning {
+    /// The published values: ε 0.25, SLO 3.5 s, 40,071 blocks of 16 tokens, and Preble's prefill fit for a 70B on two H100
+    /// with 0.14 ms a decoding sequence; a drain of one token in the fit's 0.07988 ms.
+    fn default() -> PolicyTuning {
+        PolicyTuning {
+            epsilon: 0.25,
+            slo_ttft_s: 3.5,
+            drain_tokens_per_s: 1_000.0 / 0.07988,
+            kv_tokens: 40_071 * 16,
+            cost: published_cost(),
+        }
+    }
+}
+
+/// Preble's published fit, see `configs/costs/70b-2xh100.toml`.
+fn published_cost() -> CostModel {
+    let text = "schema = \"cacheroute.cost/1\"\nname = \"70b-2xh100\"\nsource = \"arXiv 2407.00023\"\n[step]\n\
+                base_ms = 18.667\nprefill_token_ms = 0.07988\nprefill_ctx_ms = 0.002685\nprefill_pair_ms = 7.44e-7\n\
+                decode_seq_ms = 0.14\ndecode_ctx_ms = 0.00005\n";
+    CostModel::from_toml(text, "built-in cost").expect("the built-in cost model is valid: a test parses it")
+}
+
 /// Points that all rings together may have: 16 million, half a gigabyte while they are built.
 const MAX_POINTS: u64 = 1 << 24;
 
 /// Why there is no such policy.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PolicyError {
     /// No policy has this name.
     #[error("there is no policy {name:?}{}; supported are {}", hint(name), names().join(", "))]
@@ -48,6 +89,16 @@ pub enum PolicyError {
         /// Shards.
         shards: u32,
     },
+    /// An assumption that makes no sense.
+    #[error("{field} is {value}; it must be finite and {rule}")]
+    Tuning {
+        /// Which.
+        field: &'static str,
+        /// Its value.
+        value: f64,
+        /// What it must be.
+        rule: &'static str,
+    },
     /// The table is for another fleet.
     #[error("the table is for {table} shards, the fleet has {shards}")]
     Table {
@@ -58,13 +109,21 @@ pub enum PolicyError {
     },
 }
 
-type Make = fn(&PolicyConfig) -> Box<dyn Policy>;
+type Make = fn(&PolicyConfig, &PolicyTuning) -> Box<dyn Policy>;
 
 /// Every policy: its name and how it is made.
 const POLICIES: &[(&str, Make)] = &[
-    ("flat", |_| Box::new(Flat)),
-    ("sticky", |config| Box::new(Sticky::new(config.shards, config.vnodes))),
-    ("cacheroute", |config| Box::new(CacheRoute::new(config.table.clone()))),
+    ("flat", |_, _| Box::new(Flat)),
+    ("round-robin", |_, _| Box::new(RoundRobin::default())),
+    ("least-loaded", |_, _| Box::new(LeastLoaded)),
+    ("sticky", |config, _| Box::new(Sticky::new(config.shards, config.vnodes))),
+    ("chwbl", |config, tuning| Box::new(Chwbl::new(config.shards, config.vnodes, tuning.epsilon))),
+    ("dualmap", |config, tuning| Box::new(DualMap::new(config.shards, tuning))),
+    ("preble", |config, tuning| Box::new(Preble::new(config.shards, tuning))),
+    ("cacheroute", |config, _| Box::new(CacheRoute::new(config.table.clone()))),
+    ("affinity", |config, _| Box::new(Ladder::new(Rung::Affinity, config.table.as_ref()))),
+    ("affinity+replication", |config, _| Box::new(Ladder::new(Rung::Replication, config.table.as_ref()))),
+    ("affinity+replication+lpt", |config, _| Box::new(Ladder::new(Rung::Lpt, config.table.as_ref()))),
 ];
 
 /// The names of all policies.
@@ -72,15 +131,37 @@ pub fn names() -> Vec<&'static str> {
     POLICIES.iter().map(|&(name, _)| name).collect()
 }
 
-/// Makes a policy by name.
+/// Makes a policy by name, with the published assumptions.
 ///
 /// # Errors
 /// A name that is not in [`names`], or a configuration that no policy can have.
 pub fn build(name: &str, config: &PolicyConfig) -> Result<Box<dyn Policy>, PolicyError> {
+    build_tuned(name, config, &PolicyTuning::default())
+}
+
+/// Makes a policy by name.
+///
+/// # Errors
+/// As [`build`], and an assumption that makes no sense.
+pub fn build_tuned(
+    name: &str,
+    config: &PolicyConfig,
+    tuning: &PolicyTuning,
+) -> Result<Box<dyn Policy>, PolicyError> {
     let &(_, make) = POLICIES
         .iter()
         .find(|&&(known, _)| known == name)
         .ok_or_else(|| PolicyError::Unknown { name: name.into() })?;
+    for (field, value, may_be_zero) in [
+        ("epsilon", tuning.epsilon, true),
+        ("slo_ttft_s", tuning.slo_ttft_s, true),
+        ("drain_tokens_per_s", tuning.drain_tokens_per_s, false),
+    ] {
+        if !(value.is_finite() && (value > 0.0 || (may_be_zero && value == 0.0))) {
+            let rule = if may_be_zero { "not negative" } else { "above 0" };
+            return Err(PolicyError::Tuning { field, value, rule });
+        }
+    }
     let PolicyConfig { shards, vnodes, .. } = *config;
     if shards == 0 || shards > MAX_SHARDS {
         return Err(PolicyError::Shards { shards });
@@ -90,7 +171,7 @@ pub fn build(name: &str, config: &PolicyConfig) -> Result<Box<dyn Policy>, Polic
     }
     match &config.table {
         Some(table) if table.shards() != shards => Err(PolicyError::Table { table: table.shards(), shards }),
-        _ => Ok(make(config)),
+        _ => Ok(make(config, tuning)),
     }
 }
 

@@ -1,8 +1,12 @@
 //! Tests of the family's contract and of each policy's published invariant.
 
 mod cacheroute;
+mod chwbl;
+mod dualmap;
 mod family;
 mod flat;
+mod ladder;
+mod simple;
 mod sticky;
 
 use super::*;
