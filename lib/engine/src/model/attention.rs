@@ -1,7 +1,7 @@
 //! The part of a layer that knows sequences: writing keys and values into the pool, and attending to them.
 
 use crate::model::{KvPool, Model, Step};
-use candle_core::{Result, Tensor};
+use candle_core::{D, Result, Tensor};
 
 /// Attention over a paged pool. An implementation owns the pool's layout.
 pub trait AttnBackend: Send + Sync {
@@ -41,5 +41,13 @@ pub trait AttnBackend: Send + Sync {
     /// The device refuses.
     fn swiglu(&self, gate_up: &Tensor) -> Result<Tensor> {
         candle_nn::ops::swiglu(gate_up)
+    }
+
+    /// The index of the largest logit of each row of `[rows, vocab]`, read back from the device.
+    ///
+    /// # Errors
+    /// The device refuses.
+    fn argmax(&self, logits: &Tensor) -> Result<Vec<u32>> {
+        logits.argmax(D::Minus1)?.to_vec1()
     }
 }

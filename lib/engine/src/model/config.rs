@@ -20,7 +20,7 @@ const MAX_PARAMETERS: u64 = 20_000_000_000;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelConfig {
-    schema: String,
+    pub(super) schema: String,
     /// A short name for events and reports.
     pub name: String,
     /// Width of the residual stream.
@@ -47,6 +47,42 @@ pub struct ModelConfig {
     /// Whether the output projection is the embedding.
     #[serde(default = "yes")]
     pub tied_embeddings: bool,
+    /// Whether queries, keys and values have biases (Qwen2).
+    #[serde(default)]
+    pub qkv_bias: bool,
+    /// Whether each head's query and key pass an RMSNorm before rotation (Qwen3).
+    #[serde(default)]
+    pub qk_norm: bool,
+    /// How the rotary frequencies were changed for a longer context.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rope_scaling: Option<RopeScaling>,
+}
+
+/// How rotary frequencies are changed for a longer context.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum RopeScaling {
+    /// Every frequency divided by the factor.
+    Linear {
+        /// The divisor.
+        factor: f64,
+    },
+    /// Llama 3.1: long wavelengths divided by the factor, short ones kept, a ramp between.
+    Llama3 {
+        /// The divisor of the longest wavelengths.
+        factor: f64,
+        /// Wavelengths above `original_context / low_freq_factor` are divided.
+        low_freq_factor: f64,
+        /// Wavelengths below `original_context / high_freq_factor` are kept.
+        high_freq_factor: f64,
+        /// The context before the change.
+        original_context: f64,
+    },
+    /// A divisor for each frequency, as GGUF files carry them.
+    Divisors {
+        /// `head_dim / 2` of them.
+        divisors: Vec<f32>,
+    },
 }
 
 fn yes() -> bool {
@@ -100,8 +136,13 @@ impl ModelConfig {
         Ok(config)
     }
 
+    /// The schema that a config made from a checkpoint carries.
+    pub(super) fn schema() -> String {
+        SCHEMA.into()
+    }
+
     /// Says what is wrong with the shape.
-    fn validate(&self) -> Result<(), String> {
+    pub(super) fn validate(&self) -> Result<(), String> {
         for (field, value, max) in [
             ("hidden", self.hidden, MAX_DIM),
             ("ff", self.ff, MAX_DIM),
@@ -128,6 +169,20 @@ impl ModelConfig {
         if !(self.norm_eps > 0.0 && self.norm_eps < 1.0) {
             return Err(format!("norm_eps is {}, must be between 0 and 1", self.norm_eps));
         }
+        let scaling = match &self.rope_scaling {
+            Some(RopeScaling::Linear { factor }) => vec![*factor],
+            Some(RopeScaling::Llama3 { factor, low_freq_factor, high_freq_factor, original_context }) => {
+                vec![*factor, *low_freq_factor, *high_freq_factor - *low_freq_factor, *original_context]
+            }
+            Some(RopeScaling::Divisors { divisors }) if divisors.len() != self.head_dim / 2 => {
+                return Err(format!("{} rope divisors for heads of {}", divisors.len(), self.head_dim));
+            }
+            Some(RopeScaling::Divisors { divisors }) => divisors.iter().map(|&d| f64::from(d)).collect(),
+            None => Vec::new(),
+        };
+        if scaling.iter().any(|value| !(*value > 0.0 && value.is_finite())) {
+            return Err("rope_scaling needs factors above 0, the high one above the low one".into());
+        }
         if self.parameters() > MAX_PARAMETERS {
             return Err(format!("{} parameters, at most {MAX_PARAMETERS} are allowed", self.parameters()));
         }
@@ -148,7 +203,10 @@ impl ModelConfig {
     pub fn parameters(&self) -> u64 {
         let wide = |n: usize| n as u64;
         let attention = wide(self.hidden) * wide(2 * self.q_width() + 2 * self.kv_width());
-        let layer = attention + 3 * wide(self.hidden) * wide(self.ff) + 2 * wide(self.hidden);
+        let bias = if self.qkv_bias { wide(self.q_width() + 2 * self.kv_width()) } else { 0 };
+        let head_norms = if self.qk_norm { 2 * wide(self.head_dim) } else { 0 };
+        let layer =
+            bias + head_norms + attention + 3 * wide(self.hidden) * wide(self.ff) + 2 * wide(self.hidden);
         let embeddings = if self.tied_embeddings { 1 } else { 2 };
         wide(self.layers) * layer + embeddings * wide(self.vocab) * wide(self.hidden) + wide(self.hidden)
     }
@@ -207,6 +265,16 @@ mod tests {
             ("layers = 2", "layers = 1024\nhead_dim = 1048576", "parameters, at most"),
             ("norm_eps = 1e-5", "norm_eps = nan", "norm_eps is NaN"),
             ("rope_theta = 10000.0", "rope_theta = -1.0", "rope_theta is -1"),
+            (
+                "norm_eps = 1e-5",
+                "norm_eps = 1e-5\nrope_scaling = { kind = \"linear\", factor = 0.0 }",
+                "factors above 0",
+            ),
+            (
+                "norm_eps = 1e-5",
+                "norm_eps = 1e-5\nrope_scaling = { kind = \"yarn\" }",
+                "unknown variant `yarn`",
+            ),
         ] {
             let text = good.replace(from, to);
             assert_ne!(text, good, "{from}");

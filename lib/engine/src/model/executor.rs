@@ -2,8 +2,9 @@
 
 use crate::EngineError;
 use crate::backend::{Backend, Batch, BatchSeq};
-use crate::model::{KvPool, Model, ModelRunner, Runner, Step, StockAttention};
-use candle_core::{D, Device};
+use crate::model::runner::best_runner;
+use crate::model::{KvPool, Model, Runner, Step};
+use candle_core::Device;
 use cr_cost::CostModel;
 use cr_trace::{ContentId, Request, RequestId, Time, tokens::token_at};
 use rustc_hash::FxHashMap;
@@ -43,8 +44,7 @@ impl ModelBackend {
         block_tokens: usize,
         times: StepTimes,
     ) -> Result<ModelBackend, EngineError> {
-        let runner: Box<dyn Runner> =
-            Box::new(ModelRunner::new(Arc::clone(model), StockAttention::new(model)?));
+        let runner = best_runner(model, block_tokens)?;
         let config = model.config();
         Ok(ModelBackend {
             pool: runner.alloc(blocks, block_tokens)?,
@@ -86,7 +86,7 @@ impl Backend for ModelBackend {
             self.emitted.clear();
             self.device.synchronize()?;
         } else {
-            self.emitted = logits.argmax(D::Minus1)?.to_vec1()?;
+            self.emitted = self.runner.argmax(&logits)?;
         }
         let measured = begin.elapsed();
         Ok(match &self.times {

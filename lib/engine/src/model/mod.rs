@@ -5,9 +5,11 @@
 //!
 //! * [`config`] — the shape of a model, and its TOML;
 //! * [`step`] — what one step feeds;
-//! * [`weights`] — where tensors come from, random ones included;
+//! * [`weights`] — where tensors come from, random ones included; [`load`] — checkpoints as GGUF and safetensors;
+//! * [`tokenizer`], [`generate`], [`inspect`] — text in and out, and what a model is;
 //! * [`transformer`] — the layers;
-//! * [`attention`] — the trait behind which attention lives, and [`stock`], its portable implementation;
+//! * [`attention`] — the trait behind which attention lives; [`stock`] implements it for every device, [`fused`] for
+//!   CPUs, on the kernels of [`kernel`];
 //! * [`runner`] — a model and an attention backend, ready for steps;
 //! * [`executor`] — [`crate::Backend`] on top of a runner: a scheduler's batches in, durations out.
 //!
@@ -18,21 +20,34 @@ pub mod attention;
 pub mod config;
 pub mod device;
 pub mod executor;
+pub mod fused;
+pub mod generate;
+pub mod inspect;
+pub mod kernel;
 pub mod kv;
 pub mod linear;
+pub mod load;
 pub mod rope;
 pub mod runner;
 pub mod step;
 pub mod stock;
+pub mod tokenizer;
 pub mod transformer;
 pub mod weights;
 
 pub use attention::AttnBackend;
-pub use config::ModelConfig;
+pub use config::{ModelConfig, RopeScaling};
 pub use device::{DeviceKind, compute_dtype, pick_device};
 pub use executor::{ModelBackend, StepTimes};
+pub use fused::FusedAttention;
+pub use generate::{Generation, Sampling, generate};
+pub use inspect::Inspection;
+pub use kernel::Isa;
 pub use kv::{KvPool, KvSpec};
-pub use runner::{ModelRunner, Runner};
+pub use linear::Product;
+pub use load::{LoadOptions, Loaded, Quant, load};
+pub use runner::{ModelRunner, Runner, best_runner};
 pub use step::{SeqSlice, Step};
 pub use stock::StockAttention;
+pub use tokenizer::TextTokenizer;
 pub use transformer::Model;

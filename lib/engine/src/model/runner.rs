@@ -1,7 +1,8 @@
 //! A model and an attention backend, ready for steps.
 
 use crate::EngineError;
-use crate::model::{AttnBackend, KvPool, KvSpec, Model, Step};
+use crate::model::kernel::Isa;
+use crate::model::{AttnBackend, FusedAttention, KvPool, KvSpec, Model, Step, StockAttention};
 use candle_core::Tensor;
 use std::sync::Arc;
 
@@ -23,6 +24,23 @@ pub trait Runner: Send {
     /// # Errors
     /// A malformed step, or a device that refuses.
     fn step(&self, step: &Step<'_>, pool: &mut KvPool) -> Result<Tensor, EngineError>;
+
+    /// The greedy token of each row of logits; waits for the device.
+    ///
+    /// # Errors
+    /// A device that refuses.
+    fn argmax(&self, logits: &Tensor) -> Result<Vec<u32>, EngineError>;
+}
+
+/// The fastest runner for a model and a block size: the CPU kernels where they cover both, else candle's operations.
+///
+/// # Errors
+/// The device is out of memory.
+pub fn best_runner(model: &Arc<Model>, block_tokens: usize) -> Result<Box<dyn Runner>, EngineError> {
+    Ok(match FusedAttention::for_model(model, block_tokens, Isa::best()) {
+        Some(fused) => Box::new(ModelRunner::new(Arc::clone(model), fused)),
+        None => Box::new(ModelRunner::new(Arc::clone(model), StockAttention::new(model)?)),
+    })
 }
 
 /// A model with its attention backend.
@@ -57,5 +75,9 @@ impl<A: AttnBackend> Runner for ModelRunner<A> {
         let config = self.model.config();
         step.check(pool.blocks, pool.block_tokens, config.vocab, config.context)?;
         Ok(self.model.forward(&self.attention, step, pool)?)
+    }
+
+    fn argmax(&self, logits: &Tensor) -> Result<Vec<u32>, EngineError> {
+        Ok(self.attention.argmax(logits)?)
     }
 }

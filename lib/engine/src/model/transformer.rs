@@ -2,12 +2,13 @@
 
 use crate::EngineError;
 use crate::model::attention::AttnBackend;
-use crate::model::linear::Linear;
+use crate::model::linear::{Linear, Product};
 use crate::model::rope::RopeTable;
 use crate::model::weights::{RandomWeights, WeightSource};
 use crate::model::{KvPool, KvSpec, ModelConfig, Step, compute_dtype};
 use candle_core::{DType, Device, Result, Tensor};
 use candle_nn::ops::rms_norm;
+use rayon::prelude::*;
 
 /// The weights of a model, on one device. Shared by all shards.
 #[derive(Debug)]
@@ -29,6 +30,8 @@ struct Layer {
     attention_norm: Tensor,
     /// Queries, keys and values in one product.
     qkv: Linear,
+    /// Norms of each head's query and key.
+    head_norms: Option<(Tensor, Tensor)>,
     output: Linear,
     ff_norm: Tensor,
     /// Gate and up in one product.
@@ -47,28 +50,31 @@ impl Model {
         device: &Device,
     ) -> std::result::Result<Model, EngineError> {
         let source = RandomWeights { seed, device: device.clone(), dtype: compute_dtype(device) };
-        Ok(Model::from_source(config, &source, device)?)
+        Ok(Model::from_source(config, &source, device, Product::Kernel)?)
     }
 
     /// A model whose weights come from `source`, which gives them on `device` in one type.
     ///
     /// # Errors
     /// A missing tensor or a wrong shape, or a device out of memory.
-    pub fn from_source(config: &ModelConfig, source: &dyn WeightSource, device: &Device) -> Result<Model> {
+    pub fn from_source(
+        config: &ModelConfig,
+        source: &dyn WeightSource,
+        device: &Device,
+        product: Product,
+    ) -> Result<Model> {
         let embedding = source.tensor("model.embed_tokens.weight", &[config.vocab, config.hidden])?;
-        let head = if config.tied_embeddings {
-            embedding.clone()
-        } else {
-            source.tensor("lm_head.weight", &[config.vocab, config.hidden])?
-        };
+        let head = if config.tied_embeddings { "model.embed_tokens" } else { "lm_head" };
+        let head = Linear::load(source, &[(head, config.vocab)], config.hidden, product, false)?;
         Ok(Model {
             dtype: embedding.dtype(),
             device: device.clone(),
             layers: (0..config.layers)
-                .map(|layer| Layer::load(config, source, layer))
+                .into_par_iter()
+                .map(|layer| Layer::load(config, source, layer, product))
                 .collect::<Result<_>>()?,
             norm: source.tensor("model.norm.weight", &[config.hidden])?,
-            head: Linear::new(head)?,
+            head,
             rope: RopeTable::new(config),
             config: config.clone(),
             embedding,
@@ -120,7 +126,7 @@ impl Model {
         let ids = Tensor::from_slice(&step.tokens, step.tokens.len(), &self.device)?;
         let mut x = self.embedding.index_select(&ids, 0)?;
         for (i, layer) in self.layers.iter().enumerate() {
-            let qkv = layer.qkv.forward(&rms_norm(&x, &layer.attention_norm, eps)?)?;
+            let qkv = layer.project(&rms_norm(&x, &layer.attention_norm, eps)?, &self.config, eps)?;
             let attended = attention.write_and_attend(i, &qkv, &plan, pool)?;
             x = (x + layer.output.forward(&attended)?)?;
             let gate_up = layer.gate_up.forward(&rms_norm(&x, &layer.ff_norm, eps)?)?;
@@ -136,29 +142,51 @@ impl Model {
 }
 
 impl Layer {
-    fn load(config: &ModelConfig, source: &dyn WeightSource, layer: usize) -> Result<Layer> {
+    fn load(
+        config: &ModelConfig,
+        source: &dyn WeightSource,
+        layer: usize,
+        product: Product,
+    ) -> Result<Layer> {
         let (hidden, ff) = (config.hidden, config.ff);
         let (q, kv) = (config.q_width(), config.kv_width());
-        let get = |part: &str, shape: &[usize]| {
-            source.tensor(&format!("model.layers.{layer}.{part}.weight"), shape)
+        let part = |name: &str| format!("model.layers.{layer}.{name}");
+        let norm = |name: &str, width: usize| source.tensor(&format!("{}.weight", part(name)), &[width]);
+        let linear = |parts: &[(&str, usize)], inputs: usize, bias: bool| {
+            let parts: Vec<_> = parts.iter().map(|(name, outputs)| (part(name), *outputs)).collect();
+            let parts: Vec<_> = parts.iter().map(|(name, outputs)| (name.as_str(), *outputs)).collect();
+            Linear::load(source, &parts, inputs, product, bias)
         };
-        let qkv = Tensor::cat(
-            &[
-                get("self_attn.q_proj", &[q, hidden])?,
-                get("self_attn.k_proj", &[kv, hidden])?,
-                get("self_attn.v_proj", &[kv, hidden])?,
-            ],
-            0,
-        )?;
-        let gate_up =
-            Tensor::cat(&[get("mlp.gate_proj", &[ff, hidden])?, get("mlp.up_proj", &[ff, hidden])?], 0)?;
+        let heads = [("self_attn.q_proj", q), ("self_attn.k_proj", kv), ("self_attn.v_proj", kv)];
         Ok(Layer {
-            attention_norm: get("input_layernorm", &[hidden])?,
-            qkv: Linear::new(qkv)?,
-            output: Linear::new(get("self_attn.o_proj", &[hidden, q])?)?,
-            ff_norm: get("post_attention_layernorm", &[hidden])?,
-            gate_up: Linear::new(gate_up)?,
-            down: Linear::new(get("mlp.down_proj", &[hidden, ff])?)?,
+            attention_norm: norm("input_layernorm", hidden)?,
+            qkv: linear(&heads, hidden, config.qkv_bias)?,
+            head_norms: if config.qk_norm {
+                let dim = config.head_dim;
+                Some((norm("self_attn.q_norm", dim)?, norm("self_attn.k_norm", dim)?))
+            } else {
+                None
+            },
+            output: linear(&[("self_attn.o_proj", hidden)], q, false)?,
+            ff_norm: norm("post_attention_layernorm", hidden)?,
+            gate_up: linear(&[("mlp.gate_proj", ff), ("mlp.up_proj", ff)], hidden, false)?,
+            down: linear(&[("mlp.down_proj", hidden)], ff, false)?,
         })
+    }
+
+    /// Queries, keys and values of all rows, `[rows, qkv_width]`; each head's query and key normed where the model
+    /// does that.
+    fn project(&self, x: &Tensor, config: &ModelConfig, eps: f32) -> Result<Tensor> {
+        let qkv = self.qkv.forward(x)?;
+        let Some((q_norm, k_norm)) = &self.head_norms else { return Ok(qkv) };
+        let rows = qkv.dim(0)?;
+        let normed = |start: usize, heads: usize, norm: &Tensor| {
+            let part = qkv.narrow(1, start, heads * config.head_dim)?.contiguous()?;
+            let by_head = part.reshape((rows * heads, config.head_dim))?;
+            rms_norm(&by_head, norm, eps)?.reshape((rows, heads * config.head_dim))
+        };
+        let (q, kv) = (config.q_width(), config.kv_width());
+        let values = qkv.narrow(1, q + kv, kv)?;
+        Tensor::cat(&[normed(0, config.heads, q_norm)?, normed(q, config.kv_heads, k_norm)?, values], 1)
     }
 }

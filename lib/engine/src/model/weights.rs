@@ -1,16 +1,48 @@
 //! Where tensors come from.
 
+use candle_core::quantized::QTensor;
 use candle_core::{DType, Device, Result, Tensor};
 use cr_trace::stream;
 use rand::Rng;
 
-/// Gives tensors by their Hugging Face names, such as `model.layers.0.self_attn.q_proj.weight`.
-pub trait WeightSource {
-    /// The tensor of a name, `[out, in]` for a linear layer.
+/// A weight as its source has it.
+pub enum Stored {
+    /// In the type to compute in.
+    Dense(Tensor),
+    /// Unpacked from a quantised type that has no fast path here: to be quantised again, as Q8_0.
+    Unpacked(Tensor),
+    /// In a quantised type to be kept.
+    Quantised(QTensor),
+}
+
+impl Stored {
+    /// As a dense tensor.
+    ///
+    /// # Errors
+    /// The device is out of memory.
+    pub fn into_dense(self) -> Result<Tensor> {
+        match self {
+            Stored::Dense(tensor) | Stored::Unpacked(tensor) => Ok(tensor),
+            Stored::Quantised(tensor) => tensor.dequantize(&tensor.device()),
+        }
+    }
+}
+
+/// Gives weights by their Hugging Face names, such as `model.layers.0.self_attn.q_proj.weight`.
+pub trait WeightSource: Sync {
+    /// The weight of a name, `[out, in]` for a linear layer.
     ///
     /// # Errors
     /// No such tensor, or not of this shape.
-    fn tensor(&self, name: &str, shape: &[usize]) -> Result<Tensor>;
+    fn stored(&self, name: &str, shape: &[usize]) -> Result<Stored>;
+
+    /// The weight of a name as a dense tensor.
+    ///
+    /// # Errors
+    /// As for [`WeightSource::stored`].
+    fn tensor(&self, name: &str, shape: &[usize]) -> Result<Tensor> {
+        self.stored(name, shape)?.into_dense()
+    }
 }
 
 /// Random weights: a pure function of seed, name and shape, the same on every machine and for every number of threads.
@@ -29,13 +61,13 @@ pub struct RandomWeights {
 }
 
 impl WeightSource for RandomWeights {
-    fn tensor(&self, name: &str, shape: &[usize]) -> Result<Tensor> {
+    fn stored(&self, name: &str, shape: &[usize]) -> Result<Stored> {
         if name.ends_with("norm.weight") {
-            return Tensor::ones(shape, self.dtype, &self.device);
+            return Ok(Stored::Dense(Tensor::ones(shape, self.dtype, &self.device)?));
         }
         let fan_in = shape.last().copied().unwrap_or(1);
         let values = random_values(self.seed, name, shape.iter().product(), fan_in);
-        Tensor::from_vec(values, shape, &self.device)?.to_dtype(self.dtype)
+        Ok(Stored::Dense(Tensor::from_vec(values, shape, &self.device)?.to_dtype(self.dtype)?))
     }
 }
 

@@ -4,8 +4,11 @@
 use candle_core::{DType, Device, Result, Tensor};
 use candle_nn::VarBuilder;
 use candle_transformers::models::llama::{Cache, Config, Llama};
-use cr_engine::model::weights::{RandomWeights, WeightSource};
-use cr_engine::model::{AttnBackend, KvPool, Model, ModelConfig, ModelRunner, Runner, Step, StockAttention};
+use cr_engine::model::weights::{RandomWeights, Stored, WeightSource};
+use cr_engine::model::{
+    AttnBackend, FusedAttention, Isa, KvPool, Model, ModelConfig, ModelRunner, Product, Runner, Step,
+    StockAttention,
+};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -13,10 +16,10 @@ use std::sync::Arc;
 pub struct Checkpoint(pub HashMap<String, Tensor>);
 
 impl WeightSource for Checkpoint {
-    fn tensor(&self, name: &str, shape: &[usize]) -> Result<Tensor> {
+    fn stored(&self, name: &str, shape: &[usize]) -> Result<Stored> {
         let tensor = self.0.get(name).ok_or_else(|| candle_core::Error::Msg(format!("no {name}")))?;
         assert_eq!(tensor.dims(), shape, "{name}");
-        Ok(tensor.clone())
+        Ok(Stored::Dense(tensor.clone()))
     }
 }
 
@@ -149,8 +152,21 @@ pub fn run(
 
 /// The stock runner of a checkpoint.
 pub fn stock(config: &ModelConfig, checkpoint: &Checkpoint) -> ModelRunner<StockAttention> {
-    let model = Arc::new(Model::from_source(config, checkpoint, &Device::Cpu).unwrap());
+    let model = Arc::new(Model::from_source(config, checkpoint, &Device::Cpu, Product::Candle).unwrap());
     let attention = StockAttention::new(&model).unwrap();
+    runner(model, attention)
+}
+
+/// The runner of a checkpoint on the CPU kernels.
+pub fn fused(
+    config: &ModelConfig,
+    checkpoint: &Checkpoint,
+    block_tokens: usize,
+    isa: Isa,
+) -> ModelRunner<FusedAttention> {
+    let model = Arc::new(Model::from_source(config, checkpoint, &Device::Cpu, Product::Kernel).unwrap());
+    let attention =
+        FusedAttention::for_model(&model, block_tokens, isa).expect("the kernels cover the shape");
     runner(model, attention)
 }
 
@@ -166,4 +182,10 @@ pub fn assert_close(ours: &[f32], reference: &[f32], tolerance: f32, what: &str)
     assert_eq!(ours.len(), reference.len(), "{what}");
     assert!(scale > 1.0, "{what}: the reference is flat ({scale})");
     assert!(worst <= tolerance * scale, "{what}: off by {worst} at scale {scale}");
+}
+
+/// Values of variance 1, `[rows, width]`.
+pub fn noise(seed: u64, rows: usize, width: usize) -> Tensor {
+    let source = RandomWeights { seed, device: Device::Cpu, dtype: DType::F32 };
+    source.tensor("noise", &[rows * width, 1]).unwrap().reshape((rows, width)).unwrap()
 }

@@ -1,0 +1,209 @@
+//! The product of activations with a packed f32 weight.
+//!
+//! A weight is stored in panels of 32 output columns, `[outputs / 32][inputs][32]`. A product streams it once, in the
+//! order of memory, whatever the number of rows: from one for a decode to hundreds for a prefill. That order is what a
+//! decode lives on, as its weights come from main memory: with 4 to 8 rows it is 2.5 to 3 times faster than candle's
+//! product over `[inputs, outputs]`, and with hundreds it is as fast.
+
+use super::isa::{Isa, WIDE, versions};
+use super::math::fma;
+use super::shared::SharedMut;
+use rayon::prelude::*;
+
+/// Columns of a panel: two AVX-512 registers.
+const PANEL: usize = 32;
+
+/// Products are summed in runs of this many terms, so that the part of a panel in use stays in the second-level cache
+/// while all rows of a task pass over it.
+const RUN: usize = 1024;
+
+/// Rows of a task.
+const TASK_ROWS: usize = 96;
+
+/// Multiplications below which threads cost more than they save.
+const PARALLEL_FROM: usize = 1 << 16;
+
+/// A weight in panels.
+#[derive(Clone)]
+pub struct Packed {
+    panels: Vec<f32>,
+    inputs: usize,
+    outputs: usize,
+}
+
+impl Packed {
+    /// Packs a weight `[outputs, inputs]`, given row by row.
+    pub fn new(weight: &[f32], outputs: usize, inputs: usize) -> Packed {
+        assert_eq!(weight.len(), outputs * inputs);
+        let mut panels = vec![0f32; outputs.div_ceil(PANEL) * inputs * PANEL];
+        let pack = |(panel, rows): (&mut [f32], &[f32])| {
+            for (column, row) in rows.chunks_exact(inputs).enumerate() {
+                for (out, &value) in panel.chunks_exact_mut(PANEL).zip(row) {
+                    out[column] = value;
+                }
+            }
+        };
+        panels.par_chunks_exact_mut(inputs * PANEL).zip(weight.par_chunks(PANEL * inputs)).for_each(pack);
+        Packed { panels, inputs, outputs }
+    }
+
+    /// Length of an input row.
+    pub fn inputs(&self) -> usize {
+        self.inputs
+    }
+
+    /// Length of an output row.
+    pub fn outputs(&self) -> usize {
+        self.outputs
+    }
+
+    /// `out[r] = W · x[r]` for all rows of `x` `[rows, inputs]`; `out` is `[rows, outputs]`.
+    pub fn multiply(&self, isa: Isa, x: &[f32], out: &mut [f32]) {
+        let rows = x.len() / self.inputs;
+        assert!(x.len() == rows * self.inputs && out.len() == rows * self.outputs);
+        let panels = self.outputs.div_ceil(PANEL);
+        let row_tasks = rows.div_ceil(TASK_ROWS).max(1);
+        // Four tasks a thread let the threads finish together; more would only cost.
+        let panel_tasks = (rayon::current_num_threads() * 4).div_ceil(row_tasks);
+        let per_task = panels.div_ceil(panel_tasks);
+        let panel_tasks = panels.div_ceil(per_task);
+        let out = SharedMut::new(out);
+        let run = |task: usize| {
+            let (row_task, panel_task) = (task % row_tasks, task / row_tasks);
+            let rows = row_task * TASK_ROWS..rows.min((row_task + 1) * TASK_ROWS);
+            let x = &x[rows.start * self.inputs..rows.end * self.inputs];
+            let mut sums = [[0f32; PANEL]; TASK_ROWS];
+            for panel in panel_task * per_task..panels.min((panel_task + 1) * per_task) {
+                let sums = &mut sums[..rows.len()];
+                self.multiply_panel(isa, x, panel, sums);
+                let columns = PANEL.min(self.outputs - panel * PANEL);
+                for (row, sums) in rows.clone().zip(sums) {
+                    let at = row * self.outputs + panel * PANEL;
+                    // SAFETY: a task has its own rows and panels, so no other writes these columns of this row.
+                    unsafe { out.part(at, columns) }.copy_from_slice(&sums[..columns]);
+                }
+            }
+        };
+        if rows * self.inputs * self.outputs < PARALLEL_FROM {
+            (0..row_tasks * panel_tasks).for_each(run);
+        } else {
+            (0..row_tasks * panel_tasks).into_par_iter().for_each(run);
+        }
+    }
+
+    /// All rows of `x` against one panel, run by run.
+    fn multiply_panel(&self, isa: Isa, x: &[f32], panel: usize, sums: &mut [[f32; PANEL]]) {
+        let weights = &self.panels[panel * self.inputs * PANEL..][..self.inputs * PANEL];
+        sums.fill([0.0; PANEL]);
+        for from in (0..self.inputs).step_by(RUN) {
+            let run = RUN.min(self.inputs - from);
+            multiply_run(isa, &x[from..], self.inputs, &weights[from * PANEL..][..run * PANEL], sums);
+        }
+    }
+}
+
+impl std::fmt::Debug for Packed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Packed[{}, {}]", self.outputs, self.inputs)
+    }
+}
+
+versions! {
+    /// Adds to `sums[r]` the products of row `x[r · stride..]` with a run of a panel.
+    fn multiply_run(x: &[f32], stride: usize, panel: &[f32], sums: &mut [[f32; PANEL]]) = multiply_run_body
+}
+
+#[inline(always)]
+fn multiply_run_body<const V: u8>(x: &[f32], stride: usize, panel: &[f32], sums: &mut [[f32; PANEL]]) {
+    let panel = panel.as_chunks::<PANEL>().0;
+    let mut at = 0;
+    while at < sums.len() {
+        let (x, sums) = (&x[at * stride..], &mut sums[at..]);
+        // The sums of a group fill the registers: 12 rows of 2 registers of 16 lanes, 6 of 2 of 8 lanes.
+        at += if V == WIDE {
+            match sums.len() {
+                1 => group::<V, 1, 32>(x, stride, panel, sums),
+                2 => group::<V, 2, 32>(x, stride, panel, sums),
+                3 => group::<V, 3, 32>(x, stride, panel, sums),
+                4 | 5 => group::<V, 4, 32>(x, stride, panel, sums),
+                6 | 7 => group::<V, 6, 32>(x, stride, panel, sums),
+                8..12 | 16 => group::<V, 8, 32>(x, stride, panel, sums),
+                _ => group::<V, 12, 32>(x, stride, panel, sums),
+            }
+        } else {
+            match sums.len() {
+                1 => group::<V, 1, 16>(x, stride, panel, sums),
+                2 => group::<V, 2, 16>(x, stride, panel, sums),
+                3 => group::<V, 3, 16>(x, stride, panel, sums),
+                4 | 5 | 8 => group::<V, 4, 16>(x, stride, panel, sums),
+                _ => group::<V, 6, 16>(x, stride, panel, sums),
+            }
+        };
+    }
+}
+
+/// The first `R` rows, the panel's columns in passes of `W`; returns `R`.
+#[inline(always)]
+fn group<const V: u8, const R: usize, const W: usize>(
+    x: &[f32],
+    stride: usize,
+    panel: &[[f32; PANEL]],
+    sums: &mut [[f32; PANEL]],
+) -> usize {
+    let rows: [&[f32]; R] = std::array::from_fn(|r| &x[r * stride..][..panel.len()]);
+    let sums = sums.first_chunk_mut::<R>().expect("a row of sums for each row");
+    for pass in (0..PANEL).step_by(W) {
+        // Indices into `part` are constants after unrolling; any other would keep it in memory.
+        let mut part = [[0f32; W]; R];
+        for (i, weights) in panel.iter().enumerate() {
+            let weights = weights[pass..].first_chunk::<W>().expect("W divides a panel");
+            for r in 0..R {
+                let x = rows[r][i];
+                for j in 0..W {
+                    part[r][j] = fma::<V>(x, weights[j], part[r][j]);
+                }
+            }
+        }
+        for r in 0..R {
+            for j in 0..W {
+                sums[r][pass + j] += part[r][j];
+            }
+        }
+    }
+    R
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(60))]
+
+        #[test]
+        fn the_product_is_the_product(
+            rows in 1usize..120,
+            inputs in prop_oneof![1usize..90, 1020usize..1100],
+            outputs in 1usize..100,
+            seed in 0u32..1000,
+        ) {
+            let value = |i: usize| {
+                ((i as u32).wrapping_mul(2_654_435_761).wrapping_add(seed) >> 16) as f32 / 65536.0 - 0.5
+            };
+            let x: Vec<f32> = (0..rows * inputs).map(value).collect();
+            let weight: Vec<f32> = (0..outputs * inputs).map(|i| value(i + 7)).collect();
+            let packed = Packed::new(&weight, outputs, inputs);
+            for isa in Isa::available() {
+                let mut out = vec![f32::NAN; rows * outputs];
+                packed.multiply(isa, &x, &mut out);
+                for (i, &ours) in out.iter().enumerate() {
+                    let (x, w) = (&x[i / outputs * inputs..], &weight[i % outputs * inputs..][..inputs]);
+                    let products = || w.iter().zip(x).map(|(&a, &b)| f64::from(a) * f64::from(b));
+                    let (exact, size): (f64, f64) = (products().sum(), products().map(f64::abs).sum());
+                    prop_assert!((f64::from(ours) - exact).abs() < 4e-6 * size + 1e-12, "{isa} at {i}: {ours} for {exact}");
+                }
+            }
+        }
+    }
+}
