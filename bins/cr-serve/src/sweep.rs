@@ -130,6 +130,7 @@ fn empty_report(sweep: &Sweep, path: &str, dir: &Path) -> SuiteReport {
         slo: suite.slo,
         commands: vec![format!("cr-serve sweep {path} --report {}", dir.display())],
         notes,
+        expected_runs: Some(sweep.cells().len() as u64),
         ..SuiteReport::default()
     }
 }

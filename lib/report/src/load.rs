@@ -154,6 +154,7 @@ fn suite_of(file: ResultFile, runs: Vec<RunReport>) -> SuiteReport {
         commands: file.commands,
         notes: file.notes,
         ablation: file.ablation,
+        expected_runs: file.expected_runs,
         runs,
     }
 }

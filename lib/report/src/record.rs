@@ -24,6 +24,8 @@ pub struct SuiteReport {
     pub notes: Vec<String>,
     /// Policies that build on one another step by step; they get a waterfall where at least two were run.
     pub ablation: Vec<String>,
+    /// How many runs the suite has; a report of fewer is partial and says so. Not checked where none is given.
+    pub expected_runs: Option<u64>,
     /// The runs in the order of the suite: it must not depend on which of them ended first.
     pub runs: Vec<RunReport>,
 }
@@ -92,6 +94,7 @@ impl Stored {
             commands: suite.commands.clone(),
             notes: suite.notes.clone(),
             ablation: suite.ablation.clone(),
+            expected_runs: suite.expected_runs,
             capacity: Vec::new(),
         };
         let detail_json = text("detail.json", &detail)?;
@@ -199,9 +202,12 @@ impl Record {
         self.policies().iter().position(|known| *known == policy).unwrap_or(0)
     }
 
-    /// Whether every run came to its end.
+    /// Whether all runs were made and came to their end.
     pub fn complete(&self) -> bool {
-        !self.file.runs.is_empty() && self.file.runs.iter().all(|run| run.complete)
+        let made = self.file.runs.len() as u64;
+        made > 0
+            && made >= self.file.expected_runs.unwrap_or(0)
+            && self.file.runs.iter().all(|run| run.complete)
     }
 }
 

@@ -41,6 +41,9 @@ pub struct ResultFile {
     /// What a reader should know besides, a sentence each.
     #[serde(default)]
     pub notes: Vec<String>,
+    /// How many runs the suite has, where that is known; with fewer the result is partial.
+    #[serde(default)]
+    pub expected_runs: Option<u64>,
     /// Policies that build on one another step by step, for the ablation's waterfall.
     #[serde(default)]
     pub ablation: Vec<String>,

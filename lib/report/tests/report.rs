@@ -71,9 +71,16 @@ fn a_partial_report_says_so_first() {
     let third = report.lines().nth(2).expect("a third line");
     assert!(
         third.starts_with(
-            "> **Partial report.** The suite was stopped: 1 of 12 runs did not come to their end."
+            "> **Partial report.** The suite is not over: 1 of 12 runs did not come to their end."
         ),
         "{third}"
+    );
+    suite.runs[3].summary.complete = true;
+    suite.expected_runs = Some(12);
+    assert!(!markdown(&suite).contains("Partial"));
+    suite.expected_runs = Some(30);
+    assert!(
+        markdown(&suite).contains("> **Partial report.** The suite is not over: 12 of 30 runs were made.")
     );
     let empty = markdown(&SuiteReport { suite: "none".into(), ..SuiteReport::default() });
     assert!(empty.starts_with("# none\n\n> **Partial report.**"), "{empty}");

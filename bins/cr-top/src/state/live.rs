@@ -79,6 +79,8 @@ pub struct Live {
     pub log: Log,
     /// What the measured part comes down to so far; the run's own word once it has ended.
     pub summary: Option<Summary>,
+    /// What earlier runs of the same stream came to, oldest first.
+    pub earlier: VecDeque<Summary>,
     /// What is to be warned of.
     pub findings: Vec<Finding>,
     /// The routing tables that the user named, in order of the time they are installed at.
@@ -243,5 +245,26 @@ impl Live {
         }
         let text = format!("shard {} is {}, {} requests rerouted", fault.shard, fault.kind, fault.rerouted);
         self.log.push(fault.t_s, Kind::Fault, text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cr_report::events::Plan;
+
+    #[test]
+    fn the_next_run_of_a_stream_starts_afresh() {
+        let header =
+            |seed: u64| Event::Header(Header { policy: "flat".into(), seed, shards: 2, ..Header::default() });
+        let plan =
+            Plan { t_s: 9.0, admitted_keys: 1, moved_keys: 0, churn: 0.0, imbalance: 1.0, cold_rate: 0.0 };
+        let mut live = Live::new("suite.ndjson");
+        for event in [header(1), Event::Plan(plan), header(2)] {
+            live.observe(&event);
+        }
+        assert_eq!(live.header.as_ref().map(|header| header.seed), Some(2));
+        assert_eq!((live.t_s, live.plans.len(), live.events), (0.0, 0, 3));
+        assert_eq!((live.name.as_str(), live.phase), ("suite.ndjson", Phase::Running));
     }
 }

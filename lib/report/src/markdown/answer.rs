@@ -83,15 +83,17 @@ fn sentence(text: &str) -> String {
 
 /// Said at the very top where the suite did not come to its end.
 pub(super) fn write_partial(out: &mut String, record: &Record) -> Result {
-    let runs = record.file.runs.len();
+    let made = record.file.runs.len() as u64;
+    let all = record.file.expected_runs.unwrap_or(made).max(made);
     let stopped = record.file.runs.iter().filter(|run| !run.complete).count();
-    let what = match (runs, stopped) {
+    let what = match (made, stopped) {
         (0, _) => "no run came to its end".into(),
-        (runs, 0) => format!("{runs} runs ended, others are missing"),
-        (runs, stopped) => format!("{stopped} of {runs} runs did not come to their end"),
+        (_, 0) => format!("{made} of {all} runs were made"),
+        _ if made == all => format!("{stopped} of {all} runs did not come to their end"),
+        _ => format!("{made} of {all} runs were made, and {stopped} did not come to their end"),
     };
     writeln!(
         out,
-        "> **Partial report.** The suite was stopped: {what}. Figures cover what was measured until then.\n"
+        "> **Partial report.** The suite is not over: {what}. Figures cover what was measured until then.\n"
     )
 }
