@@ -91,7 +91,8 @@ Examples:
     #[command(after_help = "\
 Examples:
   cr-gen stats w.jsonl
-  cr-gen stats conversation_trace.jsonl --block-tokens 512
+  cr-gen stats conversation_trace.jsonl --curve --plot conversation.svg
+  cr-gen stats w.jsonl --shards 30 --kv-tokens 641k
   cr-gen zipf --requests 100k | cr-gen stats --format json | jq .reuse")]
     Stats(StatsArgs),
     #[command(flatten)]
@@ -453,6 +454,18 @@ pub(crate) struct StatsArgs {
     /// How to print
     #[arg(long, value_enum, default_value_t = StatsFormat::Table)]
     pub(crate) format: StatsFormat,
+    /// Count reuse against the size of the cache as well (takes longer; exact up to 65,536 distinct blocks, sampled beyond)
+    #[arg(long)]
+    pub(crate) curve: bool,
+    /// Predict what affinity can win: over so many shards, does a prefix come back before it is evicted?
+    #[arg(long, value_parser = positive_u32, value_name = "N", requires = "kv_tokens")]
+    pub(crate) shards: Option<u32>,
+    /// Tokens that the KV cache of each of --shards holds
+    #[arg(long, value_parser = count, value_name = "N", requires = "shards")]
+    pub(crate) kv_tokens: Option<u64>,
+    /// Draw the shares of the top keys, and the curve where --curve is given, to this SVG
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plot: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -5,7 +5,9 @@ mod cli;
 mod emit;
 mod import;
 mod input;
+mod plot;
 mod stats;
+mod stats_table;
 mod synth;
 
 use clap::Parser;

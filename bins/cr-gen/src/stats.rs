@@ -1,9 +1,9 @@
 //! Describing a trace.
 
 use crate::cli::{StatsArgs, StatsFormat};
-use crate::input;
+use crate::{input, plot, stats_table};
 use cr_cli::{CommonArgs, Exit, InputContext, Output, Progress, bad_input};
-use cr_trace::stats::{LengthReport, StatsReport, TraceStats};
+use cr_trace::stats::{CURVE_SAMPLES, Fleet, TraceStats};
 use std::io::Write;
 
 /// The engine's block size, in which reuse of native traces is counted unless told otherwise.
@@ -16,7 +16,13 @@ pub(crate) fn run(args: &StatsArgs, common: &CommonArgs) -> anyhow::Result<Exit>
     let mut output = Output::create(Some(&args.output))?;
     let known = source.header.as_ref().and_then(|header| header.requests);
     let progress = Progress::new(common, "reading", "requests", known);
-    let mut stats = TraceStats::new(block_tokens);
+    let fleet = match (args.shards, args.kv_tokens) {
+        (Some(shards), Some(kv_tokens)) => Some(Fleet { shards, kv_tokens }),
+        _ => None,
+    };
+    let mut stats = TraceStats::new(block_tokens)
+        .with_fleet(fleet)
+        .with_curve(block_tokens, args.curve.then_some(CURVE_SAMPLES));
     for (index, request) in source.requests.enumerate() {
         stats.observe(&request.bad_input()?);
         if index % 1024 == 0 {
@@ -34,62 +40,15 @@ pub(crate) fn run(args: &StatsArgs, common: &CommonArgs) -> anyhow::Result<Exit>
             serde_json::to_writer_pretty(&mut output, &report)?;
             writeln!(output)?;
         }
-        StatsFormat::Table => table(&mut output, &report)?,
+        StatsFormat::Table => stats_table::write(&mut output, &report)?,
     }
     output.finish()?;
+    if let Some(path) = &args.plot {
+        let svg = plot::draw(&report, &stats.key_counts())
+            .map_err(|what| anyhow::anyhow!("cannot draw {path}: {what}"))?;
+        let mut output = Output::create(Some(path))?;
+        output.write_all(svg.as_bytes())?;
+        output.finish()?;
+    }
     Ok(Exit::Done)
-}
-
-fn table(out: &mut impl Write, report: &StatsReport) -> std::io::Result<()> {
-    let percent = |share: f64| format!("{:.1} %", share * 100.0);
-    writeln!(out, "requests        {}", grouped(report.requests))?;
-    writeln!(out, "span            {:.1} s, {:.2} requests/s", report.span_s, report.qps)?;
-    let keys = &report.keys;
-    writeln!(out, "keys            {}, {} with one request", grouped(keys.count), grouped(keys.singletons))?;
-    writeln!(out, "  gini          {:.3}", keys.gini)?;
-    if let Some(key) = &keys.top_key {
-        writeln!(out, "  top key       {key}, {:.2} % of the requests", keys.top_key_share * 100.0)?;
-    }
-    for top in &keys.top {
-        writeln!(out, "  top {:>3.0} %     {} of the requests", top.keys * 100.0, percent(top.requests))?;
-    }
-    writeln!(out, "tokens               mean      p50      p90      p99      max          sum")?;
-    lengths(out, "input", &report.input_tokens)?;
-    lengths(out, "output", &report.output_tokens)?;
-    let reuse = &report.reuse;
-    writeln!(out, "reuse with an unlimited cache, blocks of {} tokens", reuse.block_tokens)?;
-    for (name, share, what) in [
-        ("by blocks", reuse.by_blocks, "blocks seen before / blocks"),
-        ("by tokens", reuse.by_tokens, "their tokens, clamped to the prompt / prompt tokens"),
-        ("per request", reuse.request_mean, "mean of that ratio over requests"),
-        ("engine", reuse.engine, "full blocks only, one token always computed, answers cached too"),
-        ("exact", reuse.exact_tokens, "tokens seen before, ignoring block borders"),
-        ("per key", reuse.by_tokens_per_key, "by tokens, had every key a cache of its own"),
-    ] {
-        writeln!(out, "  {name:<13} {:>7}  {what}", percent(share))?;
-    }
-    writeln!(
-        out,
-        "  {:<13} {:>7}  of the reuse by tokens is among requests of one key",
-        "",
-        percent(reuse.within_keys)
-    )
-}
-
-fn lengths(out: &mut impl Write, name: &str, report: &LengthReport) -> std::io::Result<()> {
-    let LengthReport { sum, mean, p50, p90, p99, max, .. } = report;
-    writeln!(out, "  {name:<12} {mean:>10.1} {p50:>8} {p90:>8} {p99:>8} {max:>8} {:>12}", grouped(*sum))
-}
-
-/// Digits in groups of three.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::with_capacity(digits.len() * 4 / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }

@@ -121,6 +121,7 @@ fn a_seed_and_flags_stand_for_these_bytes() {
         ),
         ("imported.jsonl", vec!["import", ROWS, "--max-input", "1400", "--speedup", "2"]),
         ("stats.txt", vec!["stats", ROWS]),
+        ("stats-all.txt", vec!["stats", ROWS, "--curve", "--shards", "2", "--kv-tokens", "2k"]),
         ("stats.json", vec!["stats", ROWS, "--format", "json"]),
     ];
     for (file, args) in cases {
@@ -267,6 +268,25 @@ fn packed_files_tables_and_folders_are_found_out() {
 }
 
 #[test]
+fn statistics_can_be_drawn() {
+    let folder = tempfile::tempdir().expect("is made");
+    let path = folder.path().join("x.svg");
+    let draw = |more: &[&str]| {
+        let args = [&["stats", ROWS, "--plot", path.to_str().expect("is text")], more].concat();
+        stdout(&run(&args));
+        std::fs::read_to_string(&path).expect("reads")
+    };
+    let (plain, both) = (draw(&[]), draw(&["--curve"]));
+    for svg in [&plain, &both] {
+        assert!(
+            svg.starts_with("<svg") && svg.ends_with("</svg>\n") && svg.contains("Share of the requests")
+        );
+    }
+    assert!(!plain.contains("Cache, tokens") && both.contains("Cache, tokens"));
+    assert_eq!(both, draw(&["--curve"]), "twice the same");
+}
+
+#[test]
 fn bunches_are_spread_and_the_header_says_so() {
     let output = run(&["import", ROWS, "--unbunch"]);
     let times: Vec<f64> = stdout(&output)
@@ -361,9 +381,13 @@ fn bad_input_is_one_sentence_and_exit_2() {
         assert_eq!(String::from_utf8_lossy(&output.stderr), expected, "{args:?}");
         assert_eq!(output.status.code(), Some(2), "{args:?}");
     }
-    for args in
-        [&["zipf", "--nope"][..], &["zipf", "--alpha", "1", "--gini", "0.5"], &[], &["zipf", "--qps", "0"]]
-    {
+    for args in [
+        &["zipf", "--nope"][..],
+        &["zipf", "--alpha", "1", "--gini", "0.5"],
+        &[],
+        &["zipf", "--qps", "0"],
+        &["stats", ROWS, "--shards", "3"],
+    ] {
         assert_eq!(run(args).status.code(), Some(2), "{args:?}");
     }
 }

@@ -1,15 +1,21 @@
 //! What a trace is like: how skewed its keys are, how long its prompts, how much of them could be reused.
 //!
-//! Memory grows with the number of distinct keys (about 40 bytes each) and of distinct prompt segments (about 50 bytes
-//! each), not with the number of requests that repeat them.
+//! Memory grows with the number of distinct keys (about 90 bytes each) and of distinct segments (about 80 bytes each, up
+//! to a limit of 2.4 GB), not with the number of requests that repeat them.
 
+mod curve;
+mod fit;
 mod keys;
 mod lengths;
+mod reappear;
 mod reuse;
 mod tree;
 
-pub use keys::{KeyCounts, KeyReport, TopShare, gini};
+pub use curve::{CURVE_SAMPLES, CacheCurve, CurvePoint, CurveReport};
+pub use fit::Fit;
+pub use keys::{GapReport, KeyCounts, KeyReport, TopShare, gini};
 pub use lengths::{LengthReport, Lengths};
+pub use reappear::{Fleet, Reappear, ReappearReport, Reappearance};
 pub use reuse::{Reuse, ReuseReport};
 pub use tree::{PrefixMatch, PrefixTree};
 
@@ -29,6 +35,8 @@ pub struct TraceStats {
     input: Lengths,
     output: Lengths,
     reuse: Reuse,
+    reappear: Option<Reappear>,
+    curve: Option<CacheCurve>,
 }
 
 /// The statistics of a trace.
@@ -50,6 +58,12 @@ pub struct StatsReport {
     pub output_tokens: LengthReport,
     /// What a cache without limits would find.
     pub reuse: ReuseReport,
+    /// Whether prefixes come back before a fleet evicts them, where one was named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reappear: Option<ReappearReport>,
+    /// Reuse against the size of the cache, where it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub curve: Option<CurveReport>,
 }
 
 impl TraceStats {
@@ -63,7 +77,21 @@ impl TraceStats {
             input: Lengths::default(),
             output: Lengths::default(),
             reuse: Reuse::new(block_tokens),
+            reappear: None,
+            curve: None,
         }
+    }
+
+    /// Also predicts what comes back before this fleet evicts it.
+    pub fn with_fleet(mut self, fleet: Option<Fleet>) -> TraceStats {
+        self.reappear = fleet.map(Reappear::new);
+        self
+    }
+
+    /// Also counts reuse against the size of the cache, following at most so many distinct blocks.
+    pub fn with_curve(mut self, block_tokens: u32, samples: Option<usize>) -> TraceStats {
+        self.curve = samples.map(|samples| CacheCurve::new(block_tokens, samples));
+        self
     }
 
     /// Takes in one request.
@@ -73,10 +101,21 @@ impl TraceStats {
         }
         self.requests += 1;
         self.last_s = request.t_s;
-        self.keys.observe(&request.key);
+        self.keys.observe(&request.key, request.t_s);
         self.input.observe(request.prompt_tokens());
         self.output.observe(u64::from(request.output_tokens));
-        self.reuse.observe(request);
+        let found = self.reuse.observe(request);
+        if let Some(reappear) = &mut self.reappear {
+            reappear.observe(request, found);
+        }
+        if let Some(curve) = &mut self.curve {
+            curve.observe(request);
+        }
+    }
+
+    /// Requests of each key, most popular first.
+    pub fn key_counts(&self) -> Vec<u64> {
+        self.keys.descending()
     }
 
     /// The statistics of what was taken in.
@@ -91,6 +130,8 @@ impl TraceStats {
             input_tokens: self.input.report(),
             output_tokens: self.output.report(),
             reuse: self.reuse.report(),
+            reappear: self.reappear.as_ref().map(Reappear::report),
+            curve: self.curve.as_ref().map(CacheCurve::report),
         }
     }
 }

@@ -1,9 +1,12 @@
 //! How much of the prompts a cache without limits would find, by each definition in use.
 
-use super::tree::PrefixTree;
+use super::tree::{PrefixMatch, PrefixTree};
 use crate::{ContentId, Request};
 use serde::Serialize;
 use twox_hash::XxHash3_64;
+
+/// Nodes of a tree at most, about 1.2 GB. Once they are used up reuse is a lower bound, and the report says so.
+const NODE_LIMIT: usize = 30_000_000;
 
 /// Counts reuse, request by request, in order of arrival.
 ///
@@ -11,10 +14,8 @@ use twox_hash::XxHash3_64;
 #[derive(Debug)]
 pub struct Reuse {
     block_tokens: u64,
-    /// Prompts alone, as a trace of hash ids shows them.
-    prompts: PrefixTree,
-    /// Prompts and the KV of their answers, as an engine keeps them.
-    sequences: PrefixTree,
+    /// Prompts, and the KV of their answers as an engine keeps it.
+    common: PrefixTree,
     /// Prompts, apart for each key.
     by_key: PrefixTree,
     requests: u64,
@@ -26,6 +27,8 @@ pub struct Reuse {
     ratio_sum: f64,
     key_hit_tokens: u64,
     engine_tokens: u64,
+    shared_segments: u64,
+    deepest: u32,
 }
 
 /// Shares of the prompts that an unlimited cache finds, each between 0 and 1.
@@ -51,8 +54,14 @@ pub struct ReuseReport {
     pub by_tokens_per_key: f64,
     /// `by_tokens_per_key` / `by_tokens`: how much of the reuse happens among requests of one key.
     pub within_keys: f64,
-    /// Distinct segments under distinct prefixes: the size of the tree of prompts.
+    /// Distinct segments under distinct prefixes, answers included: the size of the tree of all sequences.
     pub tree_nodes: u64,
+    /// Leading segments that a prompt shares with an earlier one, on average: how deep the tree is shared.
+    pub shared_segments_mean: f64,
+    /// The most of them.
+    pub shared_segments_max: u32,
+    /// Every distinct segment was kept. Otherwise reuse is a lower bound.
+    pub complete: bool,
 }
 
 impl Reuse {
@@ -60,9 +69,8 @@ impl Reuse {
     pub fn new(block_tokens: u32) -> Reuse {
         Reuse {
             block_tokens: u64::from(block_tokens.max(1)),
-            prompts: PrefixTree::new(),
-            sequences: PrefixTree::new(),
-            by_key: PrefixTree::new(),
+            common: PrefixTree::new(NODE_LIMIT),
+            by_key: PrefixTree::new(NODE_LIMIT),
             requests: 0,
             input_tokens: 0,
             input_blocks: 0,
@@ -72,25 +80,26 @@ impl Reuse {
             ratio_sum: 0.0,
             key_hit_tokens: 0,
             engine_tokens: 0,
+            shared_segments: 0,
+            deepest: 0,
         }
     }
 
-    /// Takes in one request.
-    pub fn observe(&mut self, request: &Request) {
+    /// Takes in one request, and says what it shares with those before it.
+    pub fn observe(&mut self, request: &Request) -> PrefixMatch {
         let input = request.prompt_tokens();
         if input == 0 {
-            return;
+            return PrefixMatch::default();
         }
         let block = self.block_tokens;
         // Blocks seen before: the full ones within the shared tokens, or all of them in a prompt seen before.
-        let blocks = |found: super::PrefixMatch| {
+        let blocks = |found: PrefixMatch| {
             if found.whole { input.div_ceil(block) } else { found.tokens / block }
         };
-        let common = self.prompts.insert(0, &request.prompt, None);
-        let own = self.by_key.insert(XxHash3_64::oneshot(request.key.as_bytes()), &request.prompt, None);
         // The last decoded token is never fed, so its KV is never made.
         let answer = (ContentId::answer(request.id).hash64(), request.output_tokens.saturating_sub(1));
-        let sequence = self.sequences.insert(0, &request.prompt, Some(answer));
+        let common = self.common.insert(0, &request.prompt, Some(answer));
+        let own = self.by_key.insert(XxHash3_64::oneshot(request.key.as_bytes()), &request.prompt, None);
 
         let hit_tokens = (blocks(common) * block).min(input);
         self.requests += 1;
@@ -101,7 +110,10 @@ impl Reuse {
         self.block_hit_tokens += hit_tokens;
         self.ratio_sum += hit_tokens as f64 / input as f64;
         self.key_hit_tokens += (blocks(own) * block).min(input);
-        self.engine_tokens += (sequence.tokens / block).min((input - 1) / block) * block;
+        self.engine_tokens += (common.sequence_tokens / block).min((input - 1) / block) * block;
+        self.shared_segments += u64::from(common.segments);
+        self.deepest = self.deepest.max(common.segments);
+        common
     }
 
     /// What was counted.
@@ -116,7 +128,10 @@ impl Reuse {
             exact_tokens: of(self.shared_tokens, self.input_tokens),
             by_tokens_per_key: of(self.key_hit_tokens, self.input_tokens),
             within_keys: of(self.key_hit_tokens, self.block_hit_tokens),
-            tree_nodes: self.prompts.len() as u64,
+            tree_nodes: self.common.len() as u64,
+            shared_segments_mean: self.shared_segments as f64 / self.requests.max(1) as f64,
+            shared_segments_max: self.deepest,
+            complete: !self.common.is_full() && !self.by_key.is_full(),
         }
     }
 }

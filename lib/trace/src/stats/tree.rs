@@ -1,38 +1,67 @@
-//! The tree of all prompts seen, one node a segment: what an unlimited prefix cache would hold.
+//! The tree of all sequences seen, one node a segment: what an unlimited prefix cache would hold.
 
 use crate::Segment;
 use crate::tokens::mix64;
 use rustc_hash::FxHashMap;
+use std::collections::hash_map::Entry;
 
 /// What a prompt shares with everything before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PrefixMatch {
-    /// Leading tokens that some earlier sequence had too: the maximum over them of what two prompts share.
+    /// Leading tokens that some earlier prompt had too: the maximum over them of what two prompts share.
     pub tokens: u64,
     /// The very same prompt was inserted before, ending where this one ends.
     pub whole: bool,
+    /// Leading segments of which some token was seen in an earlier prompt.
+    pub segments: u32,
+    /// As `tokens`, over earlier prompts and what followed them.
+    pub sequence_tokens: u64,
 }
 
 /// One content under one parent.
 #[derive(Clone, Copy, Debug)]
 struct Node {
+    /// The longest run of it, in prompts and in what followed them.
     longest: u32,
+    /// The longest run of it in prompts.
+    longest_prompt: u32,
     /// The length seen first. Others are rare and live in `PrefixTree::others`.
     first: u32,
-    first_ends: bool,
+    uses: Uses,
 }
 
-/// All sequences inserted so far, in about 50 bytes a distinct segment.
+/// In what a (content, length) under a parent was seen.
+#[derive(Clone, Copy, Debug, Default)]
+struct Uses {
+    /// Within a prompt.
+    prompt: bool,
+    /// At the end of a prompt.
+    end: bool,
+}
+
+/// What one segment found.
+#[derive(Clone, Copy, Debug, Default)]
+struct Step {
+    shared: u32,
+    shared_prompt: u32,
+    /// The same content at the same length, in any sequence.
+    exact: bool,
+    before: Uses,
+}
+
+/// All sequences inserted so far, in about 40 bytes a distinct segment.
 ///
 /// A node is the content of a segment under the chain of everything before it. Matching costs a look-up a segment,
 /// where a set of block hashes costs one a block. Chains are 64-bit hashes: among a billion nodes, a false match is met with
 /// a probability of a few percent.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct PrefixTree {
     /// By the hash of (chain before, content).
     nodes: FxHashMap<u64, Node>,
-    /// Further lengths of a content under the same parent, by chain, and whether a prompt ended there.
-    others: FxHashMap<u64, bool>,
+    /// Further lengths of a content under the same parent, by chain.
+    others: FxHashMap<u64, Uses>,
+    limit: usize,
+    full: bool,
 }
 
 fn chain(parent: u64, content: u64) -> u64 {
@@ -40,9 +69,9 @@ fn chain(parent: u64, content: u64) -> u64 {
 }
 
 impl PrefixTree {
-    /// An empty tree.
-    pub fn new() -> PrefixTree {
-        PrefixTree::default()
+    /// An empty tree of at most `limit` nodes. Once full it still matches, and takes in nothing new.
+    pub fn new(limit: usize) -> PrefixTree {
+        PrefixTree { nodes: FxHashMap::default(), others: FxHashMap::default(), limit, full: false }
     }
 
     /// How many nodes it has.
@@ -55,64 +84,87 @@ impl PrefixTree {
         self.nodes.is_empty()
     }
 
+    /// Whether something was not taken in, so that matches may fall short from then on.
+    pub fn is_full(&self) -> bool {
+        self.full
+    }
+
     /// Matches a prompt and inserts it, followed by `tail` (content hash, tokens), which is inserted and not matched.
     ///
     /// Trees of different `root`s do not see each other.
     pub fn insert(&mut self, root: u64, prompt: &[Segment], tail: Option<(u64, u32)>) -> PrefixMatch {
-        let mut found = PrefixMatch { tokens: 0, whole: true };
+        let mut found = PrefixMatch::default();
+        let (mut in_prompts, mut in_sequences) = (true, true);
         let mut parent = root;
         for (index, segment) in prompt.iter().enumerate() {
-            let last = index + 1 == prompt.len();
+            let end = index + 1 == prompt.len();
             let at = chain(parent, segment.content().hash64());
-            let step = self.visit(at, segment.tokens(), last);
-            if found.whole {
-                found.tokens += u64::from(step.shared);
+            let step = self.visit(at, segment.tokens(), Uses { prompt: true, end });
+            if in_sequences {
+                found.sequence_tokens += u64::from(step.shared);
+                in_sequences = step.exact;
+            }
+            if in_prompts {
+                found.tokens += u64::from(step.shared_prompt);
+                found.segments += u32::from(step.shared_prompt > 0);
                 // Once a length differs nothing further is shared.
-                found.whole = step.exact && (!last || step.ended);
+                in_prompts = step.before.prompt;
+                found.whole = step.before.end;
+            } else {
+                found.whole = false;
             }
             parent = chain(at, u64::from(segment.tokens()));
         }
         if let Some((content, tokens)) = tail
             && tokens > 0
         {
-            self.visit(chain(parent, content), tokens, false);
+            self.visit(chain(parent, content), tokens, Uses::default());
         }
-        found.whole &= !prompt.is_empty();
         found
     }
 
     /// Matches and inserts one segment.
-    fn visit(&mut self, at: u64, tokens: u32, ends: bool) -> Step {
-        let Some(node) = self.nodes.get_mut(&at) else {
-            self.nodes.insert(at, Node { longest: tokens, first: tokens, first_ends: ends });
-            return Step { shared: 0, exact: false, ended: false };
+    fn visit(&mut self, at: u64, tokens: u32, uses: Uses) -> Step {
+        let room = self.len() < self.limit;
+        let in_prompt = if uses.prompt { tokens } else { 0 };
+        let node = match self.nodes.entry(at) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) if room => {
+                entry.insert(Node { longest: tokens, longest_prompt: in_prompt, first: tokens, uses });
+                return Step::default();
+            }
+            Entry::Vacant(_) => {
+                self.full = true;
+                return Step::default();
+            }
         };
-        let shared = tokens.min(node.longest);
+        let mut step = Step {
+            shared: tokens.min(node.longest),
+            shared_prompt: tokens.min(node.longest_prompt),
+            ..Step::default()
+        };
         node.longest = node.longest.max(tokens);
-        if node.first == tokens {
-            let ended = node.first_ends;
-            node.first_ends |= ends;
-            return Step { shared, exact: true, ended };
-        }
-        match self.others.entry(chain(at, u64::from(tokens))) {
-            std::collections::hash_map::Entry::Occupied(mut entry) => {
-                let ended = *entry.get();
-                *entry.get_mut() |= ends;
-                Step { shared, exact: true, ended }
+        node.longest_prompt = node.longest_prompt.max(in_prompt);
+        let seen = if node.first == tokens {
+            step.exact = true;
+            &mut node.uses
+        } else {
+            match self.others.entry(chain(at, u64::from(tokens))) {
+                Entry::Occupied(entry) => {
+                    step.exact = true;
+                    entry.into_mut()
+                }
+                Entry::Vacant(entry) if room => entry.insert(Uses::default()),
+                Entry::Vacant(_) => {
+                    self.full = true;
+                    return step;
+                }
             }
-            std::collections::hash_map::Entry::Vacant(entry) => {
-                entry.insert(ends);
-                Step { shared, exact: false, ended: false }
-            }
-        }
+        };
+        step.before = *seen;
+        *seen = Uses { prompt: seen.prompt | uses.prompt, end: seen.end | uses.end };
+        step
     }
-}
-
-/// What one segment found.
-struct Step {
-    shared: u32,
-    exact: bool,
-    ended: bool,
 }
 
 #[cfg(test)]
@@ -121,34 +173,59 @@ mod tests {
     use crate::content::{ContentId, Prompt, shared_tokens};
     use proptest::prelude::*;
 
-    fn prompts() -> impl Strategy<Value = Vec<Prompt>> {
-        let prompt = proptest::collection::vec((0u8..3, 1u32..4), 1..5).prop_map(|parts| {
-            parts.into_iter().map(|(id, tokens)| Segment(ContentId::key(&id.to_string()), tokens)).collect()
-        });
-        proptest::collection::vec(prompt, 1..60)
+    fn prompts() -> impl Strategy<Value = Vec<(Prompt, u8, u32)>> {
+        let prompt = proptest::collection::vec((0u8..3, 1u32..4), 1..5)
+            .prop_map(|parts| parts.into_iter().map(|(id, tokens)| segment(id, tokens)).collect());
+        proptest::collection::vec((prompt, 0u8..3, 0u32..4), 1..60)
+    }
+
+    fn segment(id: u8, tokens: u32) -> Segment {
+        Segment(ContentId::key(&id.to_string()), tokens)
     }
 
     proptest! {
-        /// The oracle compares with every earlier prompt.
+        /// The oracle compares with every earlier prompt, and with every earlier prompt and its tail.
         #[test]
         fn the_tree_finds_the_longest_common_prefix(prompts in prompts()) {
-            let mut tree = PrefixTree::new();
-            for (index, prompt) in prompts.iter().enumerate() {
-                let tokens = prompts[..index].iter().map(|p| shared_tokens(p, prompt)).max().unwrap_or(0);
-                let whole = prompts[..index].contains(prompt);
-                prop_assert_eq!(tree.insert(7, prompt, None), PrefixMatch { tokens, whole });
+            let mut tree = PrefixTree::new(usize::MAX);
+            let mut sequences: Vec<Prompt> = Vec::new();
+            for (index, (prompt, tail, tail_tokens)) in prompts.iter().enumerate() {
+                let earlier = || prompts[..index].iter().map(|(prompt, ..)| prompt);
+                let tokens = earlier().map(|p| shared_tokens(p, prompt)).max().unwrap_or(0);
+                let sequence_tokens = sequences.iter().map(|s| shared_tokens(s, prompt)).max().unwrap_or(0);
+                let found = tree.insert(7, prompt, Some((segment(*tail, 1).content().hash64(), *tail_tokens)));
+                prop_assert_eq!(found.tokens, tokens);
+                prop_assert_eq!(found.whole, earlier().any(|p| p == prompt));
+                prop_assert_eq!(found.sequence_tokens, sequence_tokens);
+                let mut sequence = prompt.clone();
+                if *tail_tokens > 0 {
+                    sequence.push(segment(*tail, *tail_tokens));
+                }
+                sequences.push(sequence);
+            }
+        }
+
+        /// A tree without room finds no more than one with room.
+        #[test]
+        fn a_full_tree_falls_short_and_says_so(prompts in prompts(), limit in 0usize..10) {
+            let (mut small, mut large) = (PrefixTree::new(limit), PrefixTree::new(usize::MAX));
+            for (prompt, ..) in &prompts {
+                let (few, all) = (small.insert(0, prompt, None), large.insert(0, prompt, None));
+                prop_assert!(few.tokens <= all.tokens && small.len() <= limit);
+                prop_assert!(few == all || small.is_full());
             }
         }
     }
 
     #[test]
     fn a_tail_is_found_by_who_continues_it() {
-        let mut tree = PrefixTree::new();
-        let user = Segment(ContentId::key("u"), 10);
+        let mut tree = PrefixTree::new(usize::MAX);
+        let user = segment(0, 10);
         let answer = ContentId::key("a");
         tree.insert(0, std::slice::from_ref(&user), Some((answer.hash64(), 63)));
-        let next = [user, Segment(answer, 64), Segment(ContentId::key("v"), 5)];
-        assert_eq!(tree.insert(0, &next, None).tokens, 73);
-        assert_eq!(tree.insert(1, &next, None).tokens, 0, "another root");
+        let next = [user, Segment(answer, 64), segment(1, 5)];
+        let found = tree.insert(0, &next, None);
+        assert_eq!((found.sequence_tokens, found.tokens, found.segments), (73, 10, 1));
+        assert_eq!(tree.insert(1, &next, None).sequence_tokens, 0, "another root");
     }
 }
