@@ -85,13 +85,24 @@ pub struct EventReader<R> {
     buffer: Vec<u8>,
     shards: Option<u32>,
     skipped: u64,
+    /// Whether the rest of a line that was too long is still to be passed over.
+    refused: bool,
 }
 
 impl<R: BufRead> EventReader<R> {
     /// A reader of a whole stream; `file` names the input in errors.
     pub fn new(input: R, file: impl Into<String>) -> Self {
         let end = End::Final;
-        EventReader { input, file: file.into(), end, line: 0, buffer: Vec::new(), shards: None, skipped: 0 }
+        EventReader {
+            input,
+            file: file.into(),
+            end,
+            line: 0,
+            buffer: Vec::new(),
+            shards: None,
+            skipped: 0,
+            refused: false,
+        }
     }
 
     /// A reader of a stream that is still being written: at the end of the input [`Self::next_event`] says `None`, and
@@ -160,6 +171,11 @@ impl<R: BufRead> EventReader<R> {
             }
             let newline = memchr::memchr(b'\n', available);
             let taken = newline.map_or(available.len(), |at| at + 1);
+            if self.refused {
+                self.refused = newline.is_none();
+                self.input.consume(taken);
+                continue;
+            }
             if newline.is_some() && self.buffer.is_empty() {
                 // The usual case: the line lies in the input's own buffer as a whole.
                 let parsed = parse_bytes(&available[..taken]);
@@ -170,6 +186,9 @@ impl<R: BufRead> EventReader<R> {
             self.input.consume(taken);
             if self.buffer.len() > MAX_LINE_BYTES {
                 self.line += 1;
+                // A reader that goes on does so after this line, and keeps none of it.
+                self.buffer = Vec::new();
+                self.refused = newline.is_none();
                 return Err(
                     self.fault(format!("a line of more than {} MiB is no event", MAX_LINE_BYTES >> 20))
                 );

@@ -40,12 +40,13 @@ fn compared(cell: &Aggregate, baseline: &Aggregate, at: &str) -> String {
     let value = |cell: &Aggregate, name: &str| cell.metric(name).mean;
     let (policy, other) = (escape(&cell.policy), escape(&baseline.policy));
     format!(
-        "With **{policy}**{at} the caches serve {} of the prompt tokens ({other}: {}), and the busiest shard does {} times the mean ({other}: {}). \
-         The p99 of TTFT over all seeds is {} with {policy} and {} with {other}.",
+        "With **{policy}**{at} the caches serve {} of the prompt tokens ({other}: {}), and the busiest shard serves {} times the mean number of requests ({other}: {}). \
+         The p99 of TTFT{} is {} with {policy} and {} with {other}.",
         percent(value(cell, "served_hit")),
         percent(value(baseline, "served_hit")),
-        ratio(value(cell, "imbalance_busy")),
-        ratio(value(baseline, "imbalance_busy")),
+        ratio(value(cell, "imbalance_requests")),
+        ratio(value(baseline, "imbalance_requests")),
+        over_seeds(cell),
         pooled(cell),
         pooled(baseline),
     )
@@ -53,13 +54,17 @@ fn compared(cell: &Aggregate, baseline: &Aggregate, at: &str) -> String {
 
 fn alone(cell: &Aggregate, at: &str) -> String {
     format!(
-        "With **{}**{at} the caches serve {} of the prompt tokens, and the busiest shard does {} times the mean. The p99 of TTFT over all \
-         seeds is {}; no baseline was run, so there is no verdict.",
+        "With **{}**{at} the caches serve {} of the prompt tokens, and the busiest shard serves {} times the mean number of requests. The p99 of TTFT{} is {}; no baseline was run, so there is no verdict.",
         escape(&cell.policy),
         percent(cell.metric("served_hit").mean),
-        ratio(cell.metric("imbalance_busy").mean),
+        ratio(cell.metric("imbalance_requests").mean),
+        over_seeds(cell),
         pooled(cell)
     )
+}
+
+fn over_seeds(cell: &Aggregate) -> &'static str {
+    if cell.seeds.len() > 1 { " over all seeds" } else { "" }
 }
 
 /// The pooled p99, or the word in its place.

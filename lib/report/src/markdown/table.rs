@@ -60,9 +60,10 @@ fn write_rate(out: &mut String, record: &Record, qps: Option<f64>) -> Result {
     let cells = record.cells_at(qps);
     let seeds = cells.iter().map(|cell| cell.seeds.len()).max().unwrap_or(0);
     let against = record.baseline();
+    let mean = if seeds == 1 { "one seed".into() } else { format!("mean of {seeds} seeds") };
     write!(
         out,
-        "| policy | served hit | imbalance, requests | imbalance, busy time | p99 TTFT, mean of {seeds} seeds | p99 TTFT, pooled | requests | failed |"
+        "| policy | served hit | imbalance, requests | imbalance, busy time | p99 TTFT, {mean} | p99 TTFT, pooled | requests | failed |"
     )?;
     writeln!(out, "{}", against.map(|name| format!(" against {} |", escape(name))).unwrap_or_default())?;
     writeln!(out, "|---|---:|---:|---:|---:|---:|---:|---:|{}", if against.is_some() { "---|" } else { "" })?;

@@ -8,6 +8,9 @@ use plotters::prelude::*;
 
 const HEIGHT: u32 = 400;
 
+/// The imbalance that is shown. Time spent in steps is even as long as every shard has something to decode, requests are not.
+const METRIC: &str = "imbalance_requests";
+
 struct Point {
     name: String,
     imbalance: Estimate,
@@ -16,15 +19,12 @@ struct Point {
 
 pub(super) fn draw(record: &Record) -> Result<Option<String>, String> {
     let cells = record.cells_at(record.reference_rate());
-    let busy = cells.iter().any(|cell| cell.metric("imbalance_busy").mean > 0.0);
-    let (metric, name) =
-        if busy { ("imbalance_busy", "busy time") } else { ("imbalance_requests", "requests") };
     let points: Vec<Point> = cells
         .iter()
-        .filter(|cell| cell.metric(metric).mean > 0.0)
+        .filter(|cell| cell.metric(METRIC).mean > 0.0)
         .map(|cell| Point {
             name: cell.policy.clone(),
-            imbalance: cell.metric(metric),
+            imbalance: cell.metric(METRIC),
             hit: cell.metric("served_hit"),
         })
         .collect();
@@ -35,11 +35,10 @@ pub(super) fn draw(record: &Record) -> Result<Option<String>, String> {
         .reference_rate()
         .map(|qps| format!(" at {} QPS", crate::format::rate(qps)))
         .unwrap_or_default();
-    sheet::sheet(HEIGHT, &format!("Served hit against imbalance{at}"), |body| paint(body, &points, name))
-        .map(Some)
+    sheet::sheet(HEIGHT, &format!("Served hit against imbalance{at}"), |body| paint(body, &points)).map(Some)
 }
 
-fn paint(body: &Area<'_>, points: &[Point], imbalance_of: &str) -> Result<(), String> {
+fn paint(body: &Area<'_>, points: &[Point]) -> Result<(), String> {
     let (plot, side) = body.split_horizontally(WIDTH - LEGEND);
     // No imbalance lies below 1 and no share beyond 0 and 1, whatever an interval of few seeds says.
     let ends = |e: &Estimate, low: f64, high: f64| {
@@ -63,7 +62,7 @@ fn paint(body: &Area<'_>, points: &[Point], imbalance_of: &str) -> Result<(), St
         .y_labels(7)
         .x_label_formatter(&|v| sheet::tick(*v))
         .y_label_formatter(&|v| sheet::tick(*v))
-        .x_desc(format!("max / mean over shards, by {imbalance_of}"))
+        .x_desc("requests of a shard, max / mean over shards")
         .y_desc("served hit, % of prompt tokens")
         .draw()
         .map_err(said)?;

@@ -54,15 +54,15 @@ pub const FIGURES: [Figure; 7] = [
     Figure {
         file: "hit-imbalance.svg",
         heading: "Served hit against imbalance",
-        caption: "Up is better (more prompt tokens come from a cache), left is better (shards are evenly busy). Points are means over \
+        caption: "Up is better (more prompt tokens come from a cache), left is better (shards serve equally many requests). Points are means over \
                   seeds, whiskers their 95 % confidence intervals.",
         draw: hit_imbalance::draw,
     },
     Figure {
         file: "shard-load.svg",
         heading: "Load of each shard",
-        caption: "Busy time of each shard divided by the mean over shards, shards sorted by load within each run and averaged over \
-                  seeds. A flat row at 1 is perfect balance.",
+        caption: "Bars: requests that each shard finished, divided by the mean over shards; shards are sorted within each run and averaged \
+                  over seeds. Short lines: the same shards' time spent in steps. A flat row at 1 is perfect balance.",
         draw: shard_load::draw,
     },
     Figure {

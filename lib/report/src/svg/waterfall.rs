@@ -55,8 +55,8 @@ fn panels(record: &Record, steps: &[&Aggregate]) -> Vec<Panel> {
             change: points,
         },
         Panel {
-            title: "imbalance, busy time".into(),
-            values: metric("imbalance_busy"),
+            title: "imbalance, requests".into(),
+            values: metric("imbalance_requests"),
             higher_is_better: false,
             text: ratio,
             change: ratio,
