@@ -18,6 +18,9 @@ pub const MAX_SHARDS: u32 = 100_000;
 /// The latest time that an event may name, in seconds; beyond it virtual time itself overflows.
 pub const MAX_S: f64 = cr_trace::Time::MAX_S;
 
+/// The highest rate that a header may name, in requests per second.
+pub const MAX_QPS: f64 = 1e9;
+
 /// The kinds of event of this version.
 const KINDS: [&str; 8] = ["header", "finish", "fail", "shards", "plan", "fault", "warning", "summary"];
 
@@ -287,8 +290,14 @@ fn header_fault(header: &Header) -> Option<String> {
     if header.block_tokens == 0 {
         return Some("block_tokens is 0; a block holds at least one token".into());
     }
-    (!(0.0..=MAX_S).contains(&header.warmup_s))
-        .then(|| format!("warmup_s is {}; it lies between 0 and {MAX_S} seconds", header.warmup_s))
+    if !(0.0..=MAX_S).contains(&header.warmup_s) {
+        return Some(format!("warmup_s is {}; it lies between 0 and {MAX_S} seconds", header.warmup_s));
+    }
+    if let Some(qps) = header.qps.filter(|qps| !(*qps > 0.0 && *qps <= MAX_QPS)) {
+        return Some(format!("qps is {qps}; it is positive and at most {MAX_QPS}"));
+    }
+    let bound = header.slo.ttft_p99_s.filter(|bound_s| !(*bound_s > 0.0 && *bound_s <= MAX_S));
+    bound.map(|bound_s| format!("slo.ttft_p99_s is {bound_s}; it is positive and at most {MAX_S} seconds"))
 }
 
 fn event_fault(event: &Event, shards: u32) -> Option<String> {

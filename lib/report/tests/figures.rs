@@ -87,6 +87,21 @@ fn check(case: &str, suite: &SuiteReport) -> usize {
     drawn
 }
 
+#[test]
+fn overlapping_and_escaping_text_would_be_seen() {
+    let svg = "<svg xmlns='http://www.w3.org/2000/svg' width='100' height='100'>\
+               <text x='10' y='50' dy='0.76em' text-anchor='start' font-size='12'>first</text>\
+               <text x='30' y='52' dy='0.76em' text-anchor='start' font-size='12'>second</text>\
+               <text x='10' y='80' dy='0.5ex' text-anchor='middle' font-size='12'>escapes</text>\
+               <text x='8' y='40' dy='0.76em' text-anchor='middle' font-size='12' transform='rotate(270, 8, 40)'>turned</text></svg>";
+    let document = Document::parse(svg).expect("well-formed");
+    let boxes: Vec<Box> = document.descendants().filter(|n| n.has_tag_name("text")).map(text_box).collect();
+    assert!(overlap(&boxes[0], &boxes[1]) && !overlap(&boxes[0], &boxes[2]));
+    assert!(boxes[2].edges[0] < 0.0);
+    let [left, top, right, bottom] = boxes[3].edges;
+    assert!(right - left < 13.0 && bottom - top > 40.0 && left >= 0.0, "{:?}", boxes[3]);
+}
+
 fn of_runs(runs: Vec<cr_report::RunReport>) -> SuiteReport {
     SuiteReport { suite: "x".into(), baseline: Some("flat".into()), runs, ..SuiteReport::default() }
 }

@@ -22,7 +22,7 @@ pub struct ShardTotals {
 impl ShardTotals {
     /// Computed prompt plus output tokens.
     pub fn tokens(&self) -> u64 {
-        self.work.computed_tokens + self.work.output_tokens
+        self.work.computed_tokens.saturating_add(self.work.output_tokens)
     }
 
     /// What was added since `earlier`. A counter that ran backwards counts as unchanged.
@@ -67,14 +67,15 @@ impl Work {
     /// Adds another shard's work.
     pub fn add(&mut self, other: &Work) {
         self.busy_s += other.busy_s;
-        self.prompt_tokens += other.prompt_tokens;
-        self.cached_tokens += other.cached_tokens;
-        self.computed_tokens += other.computed_tokens;
-        self.output_tokens += other.output_tokens;
-        self.recomputed_tokens += other.recomputed_tokens;
-        self.preemptions += other.preemptions;
-        self.evicted_blocks += other.evicted_blocks;
-        self.evicted_admitted_blocks += other.evicted_admitted_blocks;
+        self.prompt_tokens = self.prompt_tokens.saturating_add(other.prompt_tokens);
+        self.cached_tokens = self.cached_tokens.saturating_add(other.cached_tokens);
+        self.computed_tokens = self.computed_tokens.saturating_add(other.computed_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
+        self.recomputed_tokens = self.recomputed_tokens.saturating_add(other.recomputed_tokens);
+        self.preemptions = self.preemptions.saturating_add(other.preemptions);
+        self.evicted_blocks = self.evicted_blocks.saturating_add(other.evicted_blocks);
+        self.evicted_admitted_blocks =
+            self.evicted_admitted_blocks.saturating_add(other.evicted_admitted_blocks);
     }
 }
 

@@ -213,14 +213,14 @@ impl Aggregator {
         let counts = &mut self.counts;
         counts.completed += 1;
         counts.rerouted += u64::from(event.retries > 0);
-        counts.prompt_tokens += event.prompt_tokens;
-        counts.cached_tokens += event.cached_tokens;
-        counts.prompt_blocks += event.prompt_tokens.div_ceil(block);
-        counts.cached_blocks += event.cached_tokens / block;
+        counts.prompt_tokens = counts.prompt_tokens.saturating_add(event.prompt_tokens);
+        counts.cached_tokens = counts.cached_tokens.saturating_add(event.cached_tokens);
+        counts.prompt_blocks = counts.prompt_blocks.saturating_add(event.prompt_tokens.div_ceil(block));
+        counts.cached_blocks = counts.cached_blocks.saturating_add(event.cached_tokens / block);
         counts.hit_ratios += event.cached_tokens as f64 / event.prompt_tokens.max(1) as f64;
         for (scope, tokens) in &event.cached_by_scope {
             match counts.cached_by_scope.get_mut(scope) {
-                Some(sum) => *sum += tokens,
+                Some(sum) => *sum = sum.saturating_add(*tokens),
                 None => {
                     counts.cached_by_scope.insert(scope.clone(), *tokens);
                 }

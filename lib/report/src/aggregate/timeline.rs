@@ -62,8 +62,8 @@ impl Bin {
     }
 
     fn merge(&mut self, other: &Bin) {
-        self.prompt_tokens += other.prompt_tokens;
-        self.cached_tokens += other.cached_tokens;
+        self.prompt_tokens = self.prompt_tokens.saturating_add(other.prompt_tokens);
+        self.cached_tokens = self.cached_tokens.saturating_add(other.cached_tokens);
         self.ttft_s.merge(&other.ttft_s);
     }
 }
@@ -94,8 +94,8 @@ impl Recorder {
             self.bins.resize_with(bin + 1, Bin::empty);
         }
         let bin = &mut self.bins[bin];
-        bin.prompt_tokens += event.prompt_tokens;
-        bin.cached_tokens += event.cached_tokens;
+        bin.prompt_tokens = bin.prompt_tokens.saturating_add(event.prompt_tokens);
+        bin.cached_tokens = bin.cached_tokens.saturating_add(event.cached_tokens);
         bin.ttft_s.record(event.ttft_s);
     }
 

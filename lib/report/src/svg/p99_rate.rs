@@ -27,7 +27,7 @@ pub(super) fn draw(record: &Record) -> Result<Option<String>, String> {
     if ladders.iter().all(|ladder| ladder.points.is_empty()) {
         return Ok(None);
     }
-    let slo_s = record.file.slo.ttft_p99_s;
+    let slo_s = record.file.slo.ttft_p99_s.filter(|bound_s| *bound_s > 0.0);
     sheet::sheet(HEIGHT, "p99 TTFT against the rate", |body| paint(body, &ladders, &rates, slo_s)).map(Some)
 }
 
