@@ -114,7 +114,9 @@ fn from_result(text: &str, file: &str, policy: Option<&str>) -> anyhow::Result<V
         }
         (None, 0 | 1) => policies.first().copied().unwrap_or_default(),
         (None, _) => {
-            return Err(bad_input(format!("{file}: runs of several policies; name one of {all} by --policy")));
+            return Err(bad_input(format!(
+                "{file}: runs of several policies; name one of {all} by --policy"
+            )));
         }
     };
     let runs = result.runs.iter().filter(|run| run.policy == policy);

@@ -15,6 +15,9 @@ const HALF_LIFE: f64 = 10_000.0;
 /// Intervals that a window spans, where nothing else is asked for.
 const WINDOW_INTERVALS: f64 = 5.0;
 
+/// A shorter interval is a slip: no plan is made and used within it.
+const SHORTEST_S: f64 = 0.001;
+
 /// Rates of what has been seen so far.
 enum Live {
     Ewma { estimator: RateEstimator, requests: u64 },
@@ -70,8 +73,8 @@ pub(crate) fn run(
     interval_s: f64,
     common: &CommonArgs,
 ) -> anyhow::Result<Exit> {
-    if interval_s <= 0.0 {
-        return Err(bad_input("--interval must be longer than nothing"));
+    if interval_s < SHORTEST_S {
+        return Err(bad_input("--interval must be at least 1ms"));
     }
     if args.model.admission == AdmissionRule::Tokens || args.model.sizing == Sizing::Work {
         return Err(bad_input("--interval estimates rates alone; tokens and work need the whole trace"));
