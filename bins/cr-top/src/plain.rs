@@ -46,8 +46,11 @@ pub fn follow(
         if interrupt.is_set() {
             return Ok(Left::Interrupted);
         }
-        // A summary is the last line of a stream: in a file that is followed nothing comes after it.
-        if session.feeds().iter().all(|feed| feed.is_over() || feed.run().live.phase == Phase::Ended) {
+        // A file that ends with a summary is not followed beyond it; a pipe may bring another run.
+        if session.feeds().iter().all(|feed| {
+            feed.is_over()
+                || (feed.run().live.phase == Phase::Ended && feed.is_file() && feed.has_caught_up())
+        }) {
             return Ok(Left::Quit);
         }
         if session.is_broken() {

@@ -4,7 +4,7 @@ use cr_routing::table::RoutingTable;
 use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
-use crate::ingest::{Feed, Limit};
+use crate::ingest::Feed;
 use crate::source::{Follow, Input};
 use crate::state::app::{Replay, Transport};
 use crate::state::live::Live;
@@ -48,9 +48,7 @@ impl Session {
     }
 
     fn read_until(&self, until_s: f64) -> Vec<Feed> {
-        let open = |input: &Input| {
-            Feed::open(input.clone(), self.follow, Arc::clone(&self.tables), Limit::until(until_s))
-        };
+        let open = |input: &Input| Feed::open(input.clone(), self.follow, Arc::clone(&self.tables), until_s);
         self.inputs.iter().map(open).collect()
     }
 

@@ -1,5 +1,6 @@
 //! The terminal: taken over for a while, and given back on every way out.
 
+use cr_cli::signals::Interrupt;
 use ratatui::Terminal;
 use ratatui::TerminalOptions;
 use ratatui::Viewport;
@@ -15,6 +16,7 @@ use ratatui::layout::Rect;
 use std::io::{self, IsTerminal, Stdout, Write};
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Assumed where the terminal does not know its size (a pty without one reports 0×0).
 const DEFAULT_SIZE: (u16, u16) = (80, 24);
@@ -83,6 +85,23 @@ impl Drop for Screen {
     fn drop(&mut self) {
         restore();
     }
+}
+
+/// How long after a signal the loop may take to leave by itself.
+const GRACE: Duration = Duration::from_millis(1500);
+
+/// Sees to it that the process ends after a signal even where the loop cannot: reading keys from a terminal that has gone
+/// away never returns.
+pub fn leave_on_signal(interrupt: &Interrupt) {
+    let interrupt = interrupt.clone();
+    std::thread::spawn(move || {
+        while !interrupt.is_set() {
+            std::thread::sleep(GRACE / 10);
+        }
+        std::thread::sleep(GRACE);
+        restore();
+        std::process::exit(130);
+    });
 }
 
 /// Gives the terminal back, once. What fails is left: there is nothing better to do on the way out.

@@ -54,6 +54,7 @@ pub struct Options {
 /// # Errors
 /// An input that holds no events, and a terminal that cannot be used.
 pub fn show(session: &mut Session, options: &Options, interrupt: &Interrupt) -> anyhow::Result<Left> {
+    term::leave_on_signal(interrupt);
     let mut screen = Screen::enter(options.mouse).context("cannot use the terminal; try --plain")?;
     let mut ui = Ui {
         app: App::new(session.feeds().len()),

@@ -24,7 +24,9 @@ fn names(change: impl Fn(&mut Event), table: Option<RoutingTable>) -> Vec<Name> 
         }
         if let Event::Shards(Shards { shards, .. }) = &mut event {
             // A pool that is large enough.
-            shards.iter_mut().for_each(|shard| (shard.evicted_blocks, shard.evicted_admitted_blocks) = (0, 0));
+            shards
+                .iter_mut()
+                .for_each(|shard| (shard.evicted_blocks, shard.evicted_admitted_blocks) = (0, 0));
         }
         change(&mut event);
         run.observe(&event);

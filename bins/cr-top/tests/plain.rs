@@ -198,3 +198,22 @@ fn a_table_that_is_none_is_refused() {
     check(&output, 2, &[], "cannot open /no/table.json: no such file");
     check(&top(&[events, "--replay"]).output().expect("ran"), 2, &[], "--replay needs a terminal");
 }
+
+#[test]
+fn a_stream_of_several_runs_prints_each() {
+    let text =
+        Sample { seed: 7, ..Sample::default() }.ndjson() + &Sample { seed: 8, ..Sample::default() }.ndjson();
+    check(&piped(text.as_bytes(), &["--plain"]), 0, &["cacheroute, seed 7", "cacheroute, seed 8"], "");
+    let json = piped(text.as_bytes(), &["--once", "--format", "json"]);
+    assert_eq!(String::from_utf8_lossy(&json.stdout).lines().count(), 2);
+}
+
+#[test]
+fn a_line_without_end_is_one_bad_line() {
+    let all = lines();
+    let mut text = all[..9].concat().into_bytes();
+    text.extend(std::iter::repeat_n(b'x', (64 << 20) + (1 << 18)));
+    text.push(b'\n');
+    text.extend(all[9..].concat().into_bytes());
+    check(&piped(&text, &[]), 0, &["bad lines: 1", "<stdin>:10:", "cacheroute, seed 7"], "");
+}

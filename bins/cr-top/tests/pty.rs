@@ -281,3 +281,27 @@ fn a_panic_gives_the_terminal_back() {
     let text = session.ends(101);
     assert!(text.contains("on purpose"), "{text}");
 }
+
+/// A terminal that goes away (a closed window, a lost connection) must not leave a process behind that reads from it forever.
+#[test]
+fn a_terminal_that_goes_away_ends_the_program() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = running(folder.path());
+    let size = PtySize { rows: 24, cols: 80, pixel_width: 0, pixel_height: 0 };
+    let pair = native_pty_system().openpty(size).expect("a pty");
+    let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_cr-top"));
+    command.arg(file);
+    command.env("TERM", "xterm-256color");
+    let mut child = pair.slave.spawn_command(command).expect("spawned");
+    drop(pair.slave);
+    let mut output = pair.master.try_clone_reader().expect("a reader");
+    let mut first = [0; 256];
+    assert!(output.read(&mut first).expect("it draws") > 0);
+    drop(output);
+    drop(pair.master);
+    let start = Instant::now();
+    while child.try_wait().expect("waited").is_none() {
+        assert!(start.elapsed() < PATIENCE, "it goes on without a terminal");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

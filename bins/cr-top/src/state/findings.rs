@@ -7,6 +7,7 @@ use std::fmt;
 
 use super::live::{Live, Phase};
 use super::series::{Hits, Slot};
+use crate::figures::count;
 
 /// Measured requests before anything is said about rates and hits.
 const ENOUGH: u64 = 100;
@@ -194,7 +195,7 @@ fn cold_evicts(live: &Live) -> Option<String> {
     });
     (admitted >= 100).then(|| {
         let share = admitted as f64 / all.max(admitted) as f64 * 100.0;
-        format!("{admitted} blocks of admitted keys were evicted, {share:.0} % of all evictions")
+        format!("{} blocks of admitted keys were evicted, {share:.0} % of all evictions", count(admitted))
     })
 }
 

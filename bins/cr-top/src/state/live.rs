@@ -244,7 +244,8 @@ impl Live {
             _ => {}
         }
         let text = format!("shard {} is {}, {} requests rerouted", fault.shard, fault.kind, fault.rerouted);
-        self.log.push(fault.t_s, Kind::Fault, text);
+        let kind = if fault.kind == "up" { Kind::Recovery } else { Kind::Fault };
+        self.log.push(fault.t_s, kind, text);
     }
 }
 

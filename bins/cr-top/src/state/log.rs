@@ -8,8 +8,10 @@ pub const MAX_ENTRIES: usize = 1000;
 /// What kind of thing happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A shard changed its state.
+    /// A shard went down or became slow.
     Fault,
+    /// A shard came back.
+    Recovery,
     /// The run warns.
     Warning,
     /// A routing table was installed.
@@ -27,6 +29,7 @@ impl Kind {
     pub fn name(self) -> &'static str {
         match self {
             Kind::Fault => "fault",
+            Kind::Recovery => "recovery",
             Kind::Warning => "warning",
             Kind::Plan => "plan",
             Kind::Fail => "fail",

@@ -7,9 +7,13 @@ use std::sync::Arc;
 
 use super::findings;
 use super::live::{Live, Phase};
+use super::log::Kind;
 
 /// The most shards of a run that can be watched: what is kept for each of them over time has to stay small.
 pub const MAX_SHARDS: u32 = 4096;
+
+/// The most summaries of earlier runs of a stream that are kept.
+pub const MAX_EARLIER: usize = 256;
 
 /// A run and its aggregator. Only [`Run::live`] is drawn, and copied when the picture is frozen.
 #[derive(Clone, Debug, Default)]
@@ -32,8 +36,33 @@ impl Run {
         self
     }
 
+    /// What follows is another stream, and why.
+    pub fn start_over(&mut self, why: &str) {
+        *self = Run::new(&self.live.name).with_tables(Arc::clone(&self.live.tables));
+        self.live.log.push(0.0, Kind::Note, why);
+    }
+
+    /// A stream may hold several runs, one after the other. The one that begins is shown; what the ones before came to is kept, of
+    /// the last [`MAX_EARLIER`].
+    fn next_run(&mut self) {
+        self.end();
+        let mut earlier = std::mem::take(&mut self.live.earlier);
+        if let Some(summary) = self.live.summary.take() {
+            if earlier.len() == MAX_EARLIER {
+                earlier.pop_front();
+            }
+            earlier.push_back(summary);
+        }
+        let number = earlier.len() + 1;
+        self.start_over(&format!("run {number} of this stream begins"));
+        self.live.earlier = earlier;
+    }
+
     /// Takes over one event that the reader has checked.
     pub fn observe(&mut self, event: &Event) {
+        if matches!(event, Event::Header(_)) && self.live.header.is_some() {
+            self.next_run();
+        }
         match event {
             Event::Header(header) => self.aggregator = Some(Aggregator::new(header)),
             event => {

@@ -101,7 +101,7 @@ fn table<'a>(live: &Live, look: Look, width: usize) -> Vec<Line<'a>> {
         })
     };
     let all = sum(|slot| slot.hits);
-    let room = width.saturating_sub(34).min(40);
+    let room = width.saturating_sub(42).min(40);
     let row = |name: &str, role: Role, share: f64, note: String| {
         let mut spans =
             vec![look.span(role, format!("{name:<12}")), Span::raw(format!("{:>7} ", percent(share)))];

@@ -17,6 +17,9 @@ use crate::state::live::Live;
 /// The least and the most height of the charts.
 const CHARTS: (u16, u16) = (6, 30);
 
+/// From this height on, blank lines part what belongs apart.
+const ROOMY: u16 = 26;
+
 /// Draws the view.
 pub fn draw(area: Rect, buffer: &mut Buffer, app: &mut App, live: &Live, look: Look) {
     let figures = if area.height >= 12 { figures_panel::HEIGHT } else { 1 };
@@ -26,7 +29,9 @@ pub fn draw(area: Rect, buffer: &mut Buffer, app: &mut App, live: &Live, look: L
     // A fleet that has more shards than the table will have rows gets a strip that shows all of them.
     let strip = strip::height(shards, inner);
     let strip = if shards + 1 > usize::from(area.height / 2) && strip <= area.height / 4 { strip } else { 0 };
-    let left = area.height.saturating_sub(figures + strip);
+    // Where there is room, a blank line between the parts.
+    let gap = u16::from(area.height >= ROOMY);
+    let left = area.height.saturating_sub(figures + strip + 2 * gap);
     // The charts get what the table does not need, but the table always keeps a good half.
     let charts = left.saturating_sub(table_height.min(left / 2 + 1)).min(CHARTS.1);
     let charts = if charts < CHARTS.0 { 0 } else { charts };
@@ -37,9 +42,11 @@ pub fn draw(area: Rect, buffer: &mut Buffer, app: &mut App, live: &Live, look: L
         rows
     };
     figures_panel::draw(next(figures), buffer, live, look);
+    next(gap);
     if charts > 0 {
         let area = next(charts);
         charts::draw(Rect { x: area.x + 1, width: area.width - 2, ..area }, buffer, live, look);
+        next(gap);
     }
     let inset = |rows: Rect| Rect { x: rows.x + 1, width: inner, ..rows };
     let ratios = load_ratios(live);

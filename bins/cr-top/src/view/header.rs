@@ -32,7 +32,7 @@ pub fn draw(area: Rect, buffer: &mut Buffer, app: &App, live: &Live, look: Look)
     buffer.set_line(area.x + 1, area.y, &fit(what(live, look, room), "  ", room), room as u16);
     buffer.set_line(area.right() - state_width - 1, area.y, &state, state_width);
     let room = usize::from(area.width.saturating_sub(2));
-    buffer.set_line(area.x + 1, area.y + 1, &fit(how_far(live, look, room), GAP, room), room as u16);
+    buffer.set_line(area.x + 1, area.y + 1, &fit(how_far(app, live, look, room), GAP, room), room as u16);
 }
 
 /// Where the stream stands, or the replay of it.
@@ -84,8 +84,8 @@ fn what<'a>(live: &'a Live, look: Look, room: usize) -> Vec<Part<'a>> {
 }
 
 /// How far it is, and how fast. What room is left over is the progress bar's.
-fn how_far<'a>(live: &Live, look: Look, room: usize) -> Vec<Part<'a>> {
-    let mut parts = pace(live, look);
+fn how_far<'a>(app: &App, live: &Live, look: Look, room: usize) -> Vec<Part<'a>> {
+    let mut parts = pace(app, live, look);
     if let Some(share) = live.progress() {
         let used = parts.iter().map(|part| part.width() + GAP.len()).sum::<usize>();
         let left = room.saturating_sub(used);
@@ -100,7 +100,7 @@ fn how_far<'a>(live: &Live, look: Look, room: usize) -> Vec<Part<'a>> {
 }
 
 /// The numbers of the second line.
-fn pace<'a>(live: &Live, look: Look) -> Vec<Part<'a>> {
+fn pace<'a>(app: &App, live: &Live, look: Look) -> Vec<Part<'a>> {
     let done = live.done_requests();
     let expected = live.header.as_ref().and_then(|header| header.requests_expected);
     let mut parts = vec![part(8, look.pair("t", seconds(live.t_s)))];
@@ -108,7 +108,9 @@ fn pace<'a>(live: &Live, look: Look) -> Vec<Part<'a>> {
         Some(expected) => parts.push(part(7, [Span::raw(format!("{}/{}", count(done), count(expected)))])),
         None => parts.push(part(7, look.pair("requests", count(done)))),
     }
-    if let Some(left) = live.eta_s() {
+    // Wall time means nothing in a replay.
+    let at_work = app.replay.is_none();
+    if let Some(left) = live.eta_s().filter(|_| at_work) {
         parts.push(part(5, look.pair("ETA", clock(left))));
     }
     if let Some(summary) = &live.summary {
@@ -122,7 +124,9 @@ fn pace<'a>(live: &Live, look: Look) -> Vec<Part<'a>> {
     if live.failed > 0 {
         parts.push(part(9, [look.span(Role::Bad, format!("✖ {} failed", count(live.failed)))]));
     }
-    parts.push(part(2, look.pair("wall", seconds(live.wall_s))));
+    if at_work {
+        parts.push(part(2, look.pair("wall", seconds(live.wall_s))));
+    }
     parts
 }
 

@@ -60,6 +60,7 @@ fn findings<'a>(live: &Live, look: Look, width: usize) -> Vec<Line<'a>> {
 fn line<'a>(entry: &Entry, width: usize, look: Look) -> Line<'a> {
     let (glyph, role) = match entry.kind {
         Kind::Fault | Kind::Fail | Kind::BadLine => ("✖", Role::Bad),
+        Kind::Recovery => ("●", Role::Good),
         Kind::Warning => ("⚠", Role::Warn),
         Kind::Plan => ("◆", Role::Accent),
         Kind::Note => ("·", Role::Dim),

@@ -1,0 +1,151 @@
+//! From bytes to batches of events.
+
+use cr_report::events::Event;
+use cr_report::reader::{EventReader, ReadError};
+use std::rc::Rc;
+use std::sync::mpsc::SyncSender;
+use std::thread;
+use std::time::Duration;
+
+use super::{Limit, Step};
+use crate::source::Stop;
+use crate::source::tap::{Line, Signal, Tap};
+use crate::state::run::MAX_SHARDS;
+
+/// Events of one batch at most.
+const BATCH: usize = 1024;
+/// How long to wait for bytes before looking whether to stop.
+const PATIENCE: Duration = Duration::from_millis(30);
+/// How long to wait before looking whether the limit has moved.
+const LIMIT_POLL: Duration = Duration::from_millis(10);
+
+/// Nobody listens any more, or nothing is left to do.
+struct Done;
+
+pub(super) struct Parser {
+    name: String,
+    limit: Limit,
+    sender: SyncSender<Step>,
+    batch: Vec<Event>,
+    /// An event beyond the limit.
+    held: Option<Event>,
+    has_header: bool,
+}
+
+impl Parser {
+    pub(super) fn new(name: String, limit: Limit, sender: SyncSender<Step>) -> Parser {
+        Parser { name, limit, sender, batch: Vec::new(), held: None, has_header: false }
+    }
+
+    /// Parses until the input ends, is unusable, or nobody listens.
+    pub(super) fn run(mut self, line: &Rc<Line>, stop: &Stop) {
+        let mut reader = EventReader::growing(Tap::new(line), &self.name);
+        while !stop.is_set() {
+            if self.turn(&mut reader, line).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn turn(&mut self, reader: &mut EventReader<Tap>, line: &Rc<Line>) -> Result<(), Done> {
+        if let Some(event) = self.held.take() {
+            return self.retry(event);
+        }
+        match reader.next_event() {
+            // While events flow nothing is waited for; once they stop, what has come is handed on before waiting for more.
+            Ok(Some(event)) => {
+                line.set_patience(Duration::ZERO);
+                self.take(event)
+            }
+            Err(error) => self.bad(&error),
+            Ok(None) => {
+                self.flush()?;
+                line.set_patience(PATIENCE);
+                match line.take_signal() {
+                    None if self.has_header => self.send(Step::Reached),
+                    None => Ok(()),
+                    Some(Signal::Restart(why)) => {
+                        *reader = EventReader::growing(Tap::new(line), &self.name);
+                        self.has_header = false;
+                        self.send(Step::Restart(why))
+                    }
+                    Some(Signal::Note(note)) => self.send(Step::Note(note)),
+                    Some(Signal::Failed(what)) => self.fail(what),
+                    Some(Signal::End) => self.end(),
+                }
+            }
+        }
+    }
+
+    /// Puts an event into the batch.
+    fn take(&mut self, event: Event) -> Result<(), Done> {
+        if let Event::Header(header) = &event {
+            self.has_header = true;
+            if header.shards > MAX_SHARDS {
+                let shards = header.shards;
+                return self
+                    .fail(format!("{}: {shards} shards; cr-top shows at most {MAX_SHARDS}", self.name));
+            }
+        }
+        if self.is_beyond(&event) {
+            self.held = Some(event);
+            return Ok(());
+        }
+        self.batch.push(event);
+        if self.batch.len() == BATCH { self.flush() } else { Ok(()) }
+    }
+
+    fn is_beyond(&self, event: &Event) -> bool {
+        event.t_s().is_some_and(|t_s| t_s > self.limit.get())
+    }
+
+    /// Takes a held event once the limit has passed it.
+    fn retry(&mut self, event: Event) -> Result<(), Done> {
+        if !self.is_beyond(&event) {
+            self.batch.push(event);
+            return Ok(());
+        }
+        self.held = Some(event);
+        self.flush()?;
+        self.send(Step::Reached)?;
+        thread::sleep(LIMIT_POLL);
+        Ok(())
+    }
+
+    /// A line that is no event: counted, unless nothing valid came before it.
+    fn bad(&mut self, error: &ReadError) -> Result<(), Done> {
+        self.flush()?;
+        if self.has_header {
+            return self.send(Step::BadLine(error.to_string()));
+        }
+        self.fail(format!("{error}; is this the output of cr-serve run?"))
+    }
+
+    /// Nothing follows. An input without any event is of no use.
+    fn end(&mut self) -> Result<(), Done> {
+        if !self.has_header {
+            let hint = "pipe cr-serve run into cr-top, or name a file of events";
+            return self.fail(format!("{}: no events, the input is empty; {hint}", self.name));
+        }
+        self.send(Step::End)?;
+        Err(Done)
+    }
+
+    fn fail(&mut self, what: String) -> Result<(), Done> {
+        self.flush()?;
+        self.send(Step::Fault(what))?;
+        Err(Done)
+    }
+
+    fn flush(&mut self) -> Result<(), Done> {
+        if self.batch.is_empty() {
+            return Ok(());
+        }
+        let batch = std::mem::replace(&mut self.batch, Vec::with_capacity(BATCH));
+        self.send(Step::Events(batch))
+    }
+
+    fn send(&self, step: Step) -> Result<(), Done> {
+        self.sender.send(step).map_err(|_| Done)
+    }
+}
