@@ -31,7 +31,7 @@ impl Session {
         command.args(["-c", &script]);
         command.env("TERM", "xterm-256color");
         command.env("LANG", "C.UTF-8");
-        for name in ["LC_ALL", "LC_CTYPE", "NO_COLOR", "COLUMNS", "LINES"] {
+        for name in ["LC_ALL", "LC_CTYPE", "NO_COLOR", "COLUMNS", "LINES", "RUST_BACKTRACE"] {
             command.env_remove(name);
         }
         command.env("TOP", env!("CARGO_BIN_EXE_cr-top"));
