@@ -47,11 +47,14 @@ impl ContentId {
 
     /// `x:123`, without going through `fmt`: imports make dozens of these a request.
     fn numbered(scope: Scope, number: u64) -> ContentId {
-        let mut text = CompactString::const_new("");
-        text.push_str(scope.letter());
-        text.push(':');
-        text.push_str(itoa::Buffer::new().format(number));
-        ContentId(text)
+        let mut digits = itoa::Buffer::new();
+        let digits = digits.format(number).as_bytes();
+        let mut bytes = [0u8; 22];
+        bytes[..1].copy_from_slice(scope.letter().as_bytes());
+        bytes[1] = b':';
+        bytes[2..2 + digits.len()].copy_from_slice(digits);
+        let text = std::str::from_utf8(&bytes[..2 + digits.len()]).unwrap_or_default();
+        ContentId(CompactString::new(text))
     }
 
     /// Whether the text has the form `x:…` with a known scope letter and a name.

@@ -193,7 +193,8 @@ mod tests {
                 key,
                 output_tokens: 1,
             };
-            reappear.observe(&request, tree.insert(0, &request.prompt, None));
+            let hashed: Vec<_> = request.prompt.iter().map(|s| (s.content().hash64(), s.tokens())).collect();
+            reappear.observe(&request, tree.insert(0, &hashed, None));
         }
         reappear.report()
     }

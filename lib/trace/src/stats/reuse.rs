@@ -29,6 +29,8 @@ pub struct Reuse {
     engine_tokens: u64,
     shared_segments: u64,
     deepest: u32,
+    /// The present prompt as (content hash, tokens).
+    hashed: Vec<(u64, u32)>,
 }
 
 /// Shares of the prompts that an unlimited cache finds, each between 0 and 1.
@@ -82,6 +84,7 @@ impl Reuse {
             engine_tokens: 0,
             shared_segments: 0,
             deepest: 0,
+            hashed: Vec::new(),
         }
     }
 
@@ -98,8 +101,11 @@ impl Reuse {
         };
         // The last decoded token is never fed, so its KV is never made.
         let answer = (ContentId::answer(request.id).hash64(), request.output_tokens.saturating_sub(1));
-        let common = self.common.insert(0, &request.prompt, Some(answer));
-        let own = self.by_key.insert(XxHash3_64::oneshot(request.key.as_bytes()), &request.prompt, None);
+        self.hashed.clear();
+        self.hashed
+            .extend(request.prompt.iter().map(|segment| (segment.content().hash64(), segment.tokens())));
+        let common = self.common.insert(0, &self.hashed, Some(answer));
+        let own = self.by_key.insert(XxHash3_64::oneshot(request.key.as_bytes()), &self.hashed, None);
 
         let hit_tokens = (blocks(common) * block).min(input);
         self.requests += 1;

@@ -1,6 +1,5 @@
 //! The tree of all sequences seen, one node a segment: what an unlimited prefix cache would hold.
 
-use crate::Segment;
 use crate::tokens::mix64;
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
@@ -89,17 +88,18 @@ impl PrefixTree {
         self.full
     }
 
-    /// Matches a prompt and inserts it, followed by `tail` (content hash, tokens), which is inserted and not matched.
+    /// Matches a prompt and inserts it, followed by `tail`, which is inserted and not matched. Segments are given as
+    /// (content hash, tokens).
     ///
     /// Trees of different `root`s do not see each other.
-    pub fn insert(&mut self, root: u64, prompt: &[Segment], tail: Option<(u64, u32)>) -> PrefixMatch {
+    pub fn insert(&mut self, root: u64, prompt: &[(u64, u32)], tail: Option<(u64, u32)>) -> PrefixMatch {
         let mut found = PrefixMatch::default();
         let (mut in_prompts, mut in_sequences) = (true, true);
         let mut parent = root;
-        for (index, segment) in prompt.iter().enumerate() {
+        for (index, &(content, tokens)) in prompt.iter().enumerate() {
             let end = index + 1 == prompt.len();
-            let at = chain(parent, segment.content().hash64());
-            let step = self.visit(at, segment.tokens(), Uses { prompt: true, end });
+            let at = chain(parent, content);
+            let step = self.visit(at, tokens, Uses { prompt: true, end });
             if in_sequences {
                 found.sequence_tokens += u64::from(step.shared);
                 in_sequences = step.exact;
@@ -113,7 +113,7 @@ impl PrefixTree {
             } else {
                 found.whole = false;
             }
-            parent = chain(at, u64::from(segment.tokens()));
+            parent = chain(at, u64::from(tokens));
         }
         if let Some((content, tokens)) = tail
             && tokens > 0
@@ -170,6 +170,7 @@ impl PrefixTree {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Segment;
     use crate::content::{ContentId, Prompt, shared_tokens};
     use proptest::prelude::*;
 
@@ -177,6 +178,10 @@ mod tests {
         let prompt = proptest::collection::vec((0u8..3, 1u32..4), 1..5)
             .prop_map(|parts| parts.into_iter().map(|(id, tokens)| segment(id, tokens)).collect());
         proptest::collection::vec((prompt, 0u8..3, 0u32..4), 1..60)
+    }
+
+    fn hashed(prompt: &[Segment]) -> Vec<(u64, u32)> {
+        prompt.iter().map(|segment| (segment.content().hash64(), segment.tokens())).collect()
     }
 
     fn segment(id: u8, tokens: u32) -> Segment {
@@ -193,7 +198,7 @@ mod tests {
                 let earlier = || prompts[..index].iter().map(|(prompt, ..)| prompt);
                 let tokens = earlier().map(|p| shared_tokens(p, prompt)).max().unwrap_or(0);
                 let sequence_tokens = sequences.iter().map(|s| shared_tokens(s, prompt)).max().unwrap_or(0);
-                let found = tree.insert(7, prompt, Some((segment(*tail, 1).content().hash64(), *tail_tokens)));
+                let found = tree.insert(7, &hashed(prompt), Some((segment(*tail, 1).content().hash64(), *tail_tokens)));
                 prop_assert_eq!(found.tokens, tokens);
                 prop_assert_eq!(found.whole, earlier().any(|p| p == prompt));
                 prop_assert_eq!(found.sequence_tokens, sequence_tokens);
@@ -210,7 +215,7 @@ mod tests {
         fn a_full_tree_falls_short_and_says_so(prompts in prompts(), limit in 0usize..10) {
             let (mut small, mut large) = (PrefixTree::new(limit), PrefixTree::new(usize::MAX));
             for (prompt, ..) in &prompts {
-                let (few, all) = (small.insert(0, prompt, None), large.insert(0, prompt, None));
+                let (few, all) = (small.insert(0, &hashed(prompt), None), large.insert(0, &hashed(prompt), None));
                 prop_assert!(few.tokens <= all.tokens && small.len() <= limit);
                 prop_assert!(few == all || small.is_full());
             }
@@ -222,8 +227,8 @@ mod tests {
         let mut tree = PrefixTree::new(usize::MAX);
         let user = segment(0, 10);
         let answer = ContentId::key("a");
-        tree.insert(0, std::slice::from_ref(&user), Some((answer.hash64(), 63)));
-        let next = [user, Segment(answer, 64), segment(1, 5)];
+        tree.insert(0, &hashed(std::slice::from_ref(&user)), Some((answer.hash64(), 63)));
+        let next = hashed(&[user, Segment(answer, 64), segment(1, 5)]);
         let found = tree.insert(0, &next, None);
         assert_eq!((found.sequence_tokens, found.tokens, found.segments), (73, 10, 1));
         assert_eq!(tree.insert(1, &next, None).sequence_tokens, 0, "another root");
