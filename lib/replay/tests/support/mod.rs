@@ -17,7 +17,7 @@ use std::sync::atomic::AtomicBool;
 #[derive(Debug, Deserialize)]
 #[serde(tag = "event", rename_all = "lowercase", deny_unknown_fields)]
 #[rustfmt::skip]
-pub enum Line {
+pub(crate) enum Line {
     Header { schema: String, generator: String, policy: String, seed: u64, engine: String, model: String, device: String, shards: u32,
         block_tokens: u32, kv_blocks: u32, clock: String, durations: String, requests_expected: Option<u64>, warmup_s: f64,
         slo: BTreeMap<String, f64>, plan_requests: Option<u64>, in_sample: bool, qps: Option<f64> },
@@ -37,15 +37,15 @@ pub enum Line {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[rustfmt::skip]
-pub struct Shard {
-    pub shard: u32, pub up: bool, pub queued: u64, pub running: u64, pub kv_used_blocks: u64, pub kv_total_blocks: u64,
-    pub kv_protected_blocks: u64, pub busy_s: f64, pub requests: u64, pub prompt_tokens: u64, pub cached_tokens: u64,
-    pub computed_tokens: u64, pub output_tokens: u64, pub evicted_blocks: u64, pub evicted_admitted_blocks: u64, pub preemptions: u64,
-    pub recomputed_tokens: u64,
+pub(crate) struct Shard {
+    pub(crate) shard: u32, pub(crate) up: bool, pub(crate) queued: u64, pub(crate) running: u64, pub(crate) kv_used_blocks: u64, pub(crate) kv_total_blocks: u64,
+    pub(crate) kv_protected_blocks: u64, pub(crate) busy_s: f64, pub(crate) requests: u64, pub(crate) prompt_tokens: u64, pub(crate) cached_tokens: u64,
+    pub(crate) computed_tokens: u64, pub(crate) output_tokens: u64, pub(crate) evicted_blocks: u64, pub(crate) evicted_admitted_blocks: u64, pub(crate) preemptions: u64,
+    pub(crate) recomputed_tokens: u64,
 }
 
 /// A request of `prompt` for the first key that it names.
-pub fn request(id: u64, t_s: f64, prompt: &[(&str, u32)], output_tokens: u32) -> Request {
+pub(crate) fn request(id: u64, t_s: f64, prompt: &[(&str, u32)], output_tokens: u32) -> Request {
     let key = prompt.iter().find_map(|(c, _)| c.strip_prefix("k:")).unwrap_or("none");
     Request {
         id: RequestId(id),
@@ -62,18 +62,18 @@ pub fn request(id: u64, t_s: f64, prompt: &[(&str, u32)], output_tokens: u32) ->
 }
 
 /// A run to be made.
-pub struct Setting {
-    pub policy: &'static str,
-    pub seed: u64,
-    pub shards: u32,
-    pub config: ShardConfig,
-    pub warmup_s: f64,
-    pub tables: Vec<Arc<RoutingTable>>,
-    pub plan_from: Option<PlanFrom>,
+pub(crate) struct Setting {
+    pub(crate) policy: &'static str,
+    pub(crate) seed: u64,
+    pub(crate) shards: u32,
+    pub(crate) config: ShardConfig,
+    pub(crate) warmup_s: f64,
+    pub(crate) tables: Vec<Arc<RoutingTable>>,
+    pub(crate) plan_from: Option<PlanFrom>,
 }
 
 impl Setting {
-    pub fn new(policy: &'static str, shards: u32) -> Setting {
+    pub(crate) fn new(policy: &'static str, shards: u32) -> Setting {
         let config = ShardConfig {
             block_tokens: 16,
             kv_blocks: 256,
@@ -86,7 +86,7 @@ impl Setting {
     }
 
     /// The run's outcome and the bytes of its events.
-    pub fn run_with(
+    pub(crate) fn run_with(
         &self,
         trace: impl Iterator<Item = Result<Request, TraceError>>,
         interrupt: &AtomicBool,
@@ -121,19 +121,19 @@ impl Setting {
         (outcome, bytes)
     }
 
-    pub fn run(&self, trace: &[Request]) -> (Outcome, Vec<u8>) {
+    pub(crate) fn run(&self, trace: &[Request]) -> (Outcome, Vec<u8>) {
         self.run_with(trace.iter().cloned().map(Ok), &AtomicBool::new(false))
     }
 }
 
 /// Every line of the stream.
-pub fn lines(bytes: &[u8]) -> Vec<Line> {
+pub(crate) fn lines(bytes: &[u8]) -> Vec<Line> {
     let text = std::str::from_utf8(bytes).expect("is UTF-8");
     text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"))).collect()
 }
 
 /// The ids that finished and those that failed, with the reason.
-pub fn ends(bytes: &[u8]) -> (Vec<u64>, Vec<(u64, String)>) {
+pub(crate) fn ends(bytes: &[u8]) -> (Vec<u64>, Vec<(u64, String)>) {
     let (mut finished, mut failed) = (Vec::new(), Vec::new());
     for line in lines(bytes) {
         match line {
