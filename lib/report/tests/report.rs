@@ -98,6 +98,9 @@ fn a_saturated_latency_is_never_quoted() {
     let row = report.lines().find(|line| line.starts_with("| sticky |")).expect("a row");
     assert!(row.contains("| saturated (3 of 3 runs) | saturated |") && row.ends_with("| lose |"), "{row}");
     assert!(!report.contains("7.77"));
+    let differences =
+        report.lines().filter(|line| line.starts_with("| sticky |")).nth(1).expect("a row of differences");
+    assert!(differences.ends_with("| saturated | saturated |"), "{differences}");
     assert!(report.contains("- Saturated, so without a latency: sticky."));
 
     // The candidate against a saturated baseline, and both saturated.
@@ -123,8 +126,10 @@ fn equal_policies_tie_and_one_seed_gives_no_verdict() {
     }
     let report = markdown(&suite);
     assert!(report.contains("**Verdict: tie.** p99 TTFT differs from flat's by 0.00 ± 0.00 s (3 paired seeds, 95 % CI), which is within noise."), "{report}");
+    assert_eq!(report.matches("(within noise)").count(), 5, "{report}");
     suite.runs.retain(|run| run.summary.seed == 1);
     let report = markdown(&suite);
+    assert_eq!(report.matches("(one seed)").count(), 5, "{report}");
     assert!(
         report.contains("**Verdict: no verdict.** One paired seed has no confidence interval."),
         "{report}"
@@ -192,10 +197,7 @@ fn a_ladder_with_an_objective_is_judged_by_capacity() {
     ] {
         assert!(report.contains(part), "{part}");
     }
-    let row = report
-        .lines()
-        .filter(|line| line.starts_with("| cacheroute |"))
-        .nth(1)
-        .expect("a row of the capacity table");
+    let table = report.split("### Capacity").nth(1).expect("a capacity table");
+    let row = table.lines().find(|line| line.starts_with("| cacheroute |")).expect("a row");
     assert_eq!(row.matches('|').count(), 4, "{row}");
 }

@@ -1,6 +1,7 @@
 //! `report.md`: the answer first, then the figures it rests on, how to read them, how to reproduce them, and their limits.
 
 mod answer;
+mod differences;
 mod limits;
 mod table;
 

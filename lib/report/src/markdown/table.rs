@@ -1,6 +1,6 @@
 //! The results, a row a policy, a table a rate.
 
-use super::escape;
+use super::{differences, escape};
 use crate::capacity::Capacity;
 use crate::format::{
     count, percent, percent_plus_minus, rate, ratio_plus_minus, seconds, seconds_plus_minus,
@@ -17,6 +17,7 @@ pub(super) fn write(out: &mut String, record: &Record) -> Result {
         writeln!(out, "### At {} QPS\n", rate(qps))?;
     }
     write_rate(out, record, reference)?;
+    differences::write(out, record)?;
     write_capacity(out, record)?;
     let others: Vec<Option<f64>> = record.rates().into_iter().filter(|other| *other != reference).collect();
     if others.is_empty() {

@@ -91,7 +91,7 @@ pub(crate) fn idle(shard: u32) -> ShardState {
 /// The worked example of the documentation: two requests on one shard.
 pub(crate) fn worked_example() -> (Header, Vec<Event>) {
     let mut b = finish(1, 0.001, 0.0168, 0.0168);
-    b.queue_s = 0.0098;
+    (b.t_s, b.queue_s) = (0.0178, 0.0098);
     b.cached_tokens = 48;
     b.cached_by_scope = BTreeMap::from([("g".into(), 32), ("k".into(), 16)]);
     let mut a = finish(0, 0.0, 0.0108, 0.0238);
