@@ -7,8 +7,11 @@ use crate::result::Aggregate;
 use crate::stats::Difference;
 use std::fmt::{Result, Write};
 
+/// Writes a difference and the half width of its interval.
+type Form = fn(f64, Option<f64>) -> String;
+
 /// What is compared: the metric, its heading, and how a difference is written.
-const SHOWN: [(&str, &str, fn(f64, Option<f64>) -> String); 5] = [
+const SHOWN: [(&str, &str, Form); 5] = [
     ("served_hit", "served hit, points", points),
     ("imbalance_requests", "imbalance, requests", ratios),
     ("imbalance_busy", "imbalance, busy time", ratios),
@@ -61,7 +64,7 @@ pub(super) fn write(out: &mut String, record: &Record) -> Result {
     writeln!(out)
 }
 
-fn worded(difference: &Difference, form: fn(f64, Option<f64>) -> String) -> String {
+fn worded(difference: &Difference, form: Form) -> String {
     let sign = if difference.mean > 0.0 { "+" } else { "" };
     let text = form(difference.mean, difference.ci95);
     match (difference.ci95, difference.within_noise) {
