@@ -1,6 +1,9 @@
 //! Exported tables on real proxies, with stub HTTP servers on loopback as shards. A proxy that is not installed (Debian:
 //! haproxy and socat, nginx) is skipped with a word. `CR_PROXY_KEYS=128824` asks for every key of the paper's workload.
 
+// A skipped test says so.
+#![allow(clippy::print_stdout)]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
