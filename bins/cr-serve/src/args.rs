@@ -1,5 +1,8 @@
 //! What is typed.
 
+use crate::compare::{CompareArgs, ReportArgs};
+use crate::generate::GenerateArgs;
+use crate::model::{ModelArgs, ModelCommand};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use cr_cli::CommonArgs;
 use cr_cli::extras::Extra;
@@ -23,6 +26,17 @@ pub(crate) enum Command {
     /// Run a suite: every policy, rate and seed over one workload
     #[command(after_long_help = SWEEP_EXAMPLES)]
     Sweep(SweepArgs),
+    /// Continue a prompt with a model's own tokens
+    #[command(after_long_help = GENERATE_EXAMPLES)]
+    Generate(GenerateArgs),
+    /// Look at a model without running it
+    #[command(subcommand)]
+    Model(ModelCommand),
+    /// Draw a report anew from its result.json and detail.json
+    Report(ReportArgs),
+    /// What changed from one result to another; exits with 3 where the newer one regressed
+    #[command(after_long_help = COMPARE_EXAMPLES)]
+    Compare(CompareArgs),
     #[command(flatten)]
     Extra(Extra),
 }
@@ -46,6 +60,16 @@ Examples:
   The everyday bench, watched live from another terminal:
       cr-serve sweep configs/suites/bench.toml -o events.ndjson
       cr-top events.ndjson";
+
+const GENERATE_EXAMPLES: &str = "\
+Examples:
+  cr-serve generate --model smollm2.gguf \"The capital of France is\"
+  cr-serve generate --model smollm2.gguf --temperature 0.8 --top-p 0.9 --seed 7 \"Once upon a time\"";
+
+const COMPARE_EXAMPLES: &str = "\
+Examples:
+  Guard a checked-in report in CI:
+      cr-serve sweep configs/suites/bench.toml --report now && cr-serve compare reports/bench now --tolerance 10%";
 
 /// What stdout gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -125,9 +149,8 @@ pub(crate) struct EngineArgs {
     /// What serves the requests
     #[arg(long, value_enum, default_value = "model")]
     pub(crate) engine: EngineKind,
-    /// Model with random weights: a built-in name or a TOML file
-    #[arg(long, value_name = "NAME|FILE", default_value = "llama-8m")]
-    pub(crate) model: String,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
     /// Cost model of a step: a built-in name or a TOML file
     #[arg(long, value_name = "NAME|FILE", default_value = "70b-2xh100")]
     pub(crate) cost: String,
@@ -185,6 +208,9 @@ pub(crate) struct OutputArgs {
     /// Write a report with plots into this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) report: Option<std::path::PathBuf>,
+    /// Write every finished and failed request as a row of CSV
+    #[arg(long, value_name = "FILE")]
+    pub(crate) requests: Option<String>,
 }
 
 #[derive(ClapArgs, Debug)]

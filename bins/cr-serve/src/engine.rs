@@ -1,10 +1,10 @@
 //! From flags to an engine and the limits of its shards.
 
 use crate::args::{Durations, EngineArgs, EngineKind, MeasureArgs, PoolArgs};
-use cr_cli::{InputContext, bad_input};
+use cr_cli::{CommonArgs, InputContext, bad_input};
 use cr_cost::CostModel;
 use cr_engine::ShardConfig;
-use cr_engine::model::{ModelConfig, StepTimes};
+use cr_engine::model::StepTimes;
 use cr_replay::Engine;
 use cr_trace::Time;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 const DEFAULT_KV_BLOCKS: u32 = 4096;
 
 /// The engine that was asked for.
-pub(crate) fn engine(args: &EngineArgs, seed: u64) -> anyhow::Result<Engine> {
+pub(crate) fn engine(args: &EngineArgs, seed: u64, common: &CommonArgs) -> anyhow::Result<Engine> {
     let cost = || CostModel::by_name_or_path(&args.cost).bad_input();
     match (args.engine, args.durations) {
         (EngineKind::Sim, Some(Durations::Measured)) => Err(bad_input(
@@ -20,12 +20,12 @@ pub(crate) fn engine(args: &EngineArgs, seed: u64) -> anyhow::Result<Engine> {
         )),
         (EngineKind::Sim, _) => Ok(Engine::Sim(Arc::new(cost()?))),
         (EngineKind::Model, durations) => {
-            let config = ModelConfig::by_name_or_path(&args.model).bad_input()?;
             let times = match durations {
                 Some(Durations::Modelled) => StepTimes::Modelled(cost()?),
                 _ => StepTimes::Measured,
             };
-            Ok(Engine::random_model(&config, seed, times)?)
+            let (loaded, device) = args.model.load(seed, common)?;
+            Ok(Engine::Model { model: Arc::new(loaded.model), device, times })
         }
     }
 }

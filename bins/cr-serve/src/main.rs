@@ -2,8 +2,12 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod compare;
 mod engine;
+mod generate;
+mod model;
 mod report;
+mod requests;
 mod run;
 mod sweep;
 mod tables;
@@ -20,6 +24,10 @@ fn main() -> ExitCode {
     cr_cli::run("cr-serve", || match &args.command {
         Command::Run(args) => run::run(args, common),
         Command::Sweep(args) => sweep::run(args, common),
+        Command::Generate(args) => generate::run(args, common),
+        Command::Model(command) => model::run(command),
+        Command::Report(args) => compare::report(args, common),
+        Command::Compare(args) => compare::run(args),
         Command::Extra(extra) => {
             extra.print::<Args>()?;
             Ok(cr_cli::Exit::Done)

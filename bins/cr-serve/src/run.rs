@@ -1,6 +1,7 @@
 //! `cr-serve run`: one trace under one policy.
 
 use crate::args::{Format, OutputArgs, RunArgs};
+use crate::requests::Requests;
 use crate::tables::{self, Routing};
 use crate::watch::Watch;
 use crate::{engine, report};
@@ -29,11 +30,14 @@ pub(crate) fn run(args: &RunArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
     let progress = Progress::new(common, &routing.policy, "requests", requests);
     let mut sinks = sinks(&args.output, format)?;
     sinks.0.push(Box::new(Watch::new(progress.clone())));
+    if let Some(path) = &args.output.requests {
+        sinks.0.push(Box::new(Requests::create(path)?));
+    }
     if let Some(dir) = &args.output.report {
         report::prepare(dir)?;
     }
 
-    let engine = engine::engine(&args.engine, args.measure.seed)?;
+    let engine = engine::engine(&args.engine, args.measure.seed, common)?;
     let spec = RunSpec {
         header: Header {
             requests_expected: requests,

@@ -114,3 +114,42 @@ fn a_suite_that_is_wrong_is_refused_with_its_place() {
         assert!(said.contains(needle), "{to}: {said}");
     }
 }
+
+#[test]
+fn a_report_is_drawn_anew_and_compared() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let suite = folder.path().join("small.toml");
+    std::fs::write(&suite, SUITE).expect("is written");
+    let dir = folder.path().join("report");
+    assert!(sweep(&suite, &dir).status.success());
+    let serve = |args: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_cr-serve")).args(args).stdin(Stdio::null()).output().expect("starts")
+    };
+    let path = dir.to_str().expect("is text");
+    let page = std::fs::read(dir.join("report.md")).expect("was written");
+    std::fs::remove_file(dir.join("report.md")).expect("was there");
+    assert!(serve(&["report", path, "--html"]).status.success());
+    assert_eq!(std::fs::read(dir.join("report.md")).expect("is there again"), page);
+    assert!(dir.join("report.html").is_file());
+
+    assert_eq!(serve(&["compare", path, path]).status.code(), Some(0));
+    // A result in which cacheroute's tail is three times as long is a regression.
+    let worse = folder.path().join("worse");
+    std::fs::create_dir(&worse).expect("a folder");
+    let mut result: Value =
+        serde_json::from_slice(&std::fs::read(dir.join("result.json")).expect("reads")).expect("is JSON");
+    for run in result["runs"].as_array_mut().expect("has runs") {
+        if run["policy"] == "cacheroute" {
+            for field in ["p99", "max"] {
+                let slower = run["ttft_s"][field].as_f64().expect("is a number") * 3.0;
+                run["ttft_s"][field] = slower.into();
+            }
+        }
+    }
+    let worse = worse.join("result.json");
+    std::fs::write(&worse, result.to_string()).expect("is written");
+    let worse = worse.to_str().expect("is text");
+    let compared = serve(&["compare", path, worse]);
+    assert_eq!(compared.status.code(), Some(3), "{}", String::from_utf8_lossy(&compared.stdout));
+    assert_eq!(serve(&["compare", path, "nowhere"]).status.code(), Some(2));
+}
