@@ -23,11 +23,13 @@ pub(crate) struct Narrator<'a> {
     sink: &'a mut dyn EventSink,
     aggregator: Aggregator,
     warmup: Time,
-    /// Requests of the trace before this place only feed the plan.
+    /// Requests of the trace before this place are not measured: they feed the plan, or let its caches settle.
     plan_requests: u64,
     next_snapshot: Time,
     /// When the measured window starts, once that is known; taken when it was told.
     window_start: Option<Time>,
+    /// The window starts with a request that has not arrived yet.
+    awaits_window: bool,
     finished: u64,
     finished_admitted: u64,
 }
@@ -45,6 +47,7 @@ impl<'a> Narrator<'a> {
             plan_requests,
             next_snapshot: Time::from_s(SHARDS_EVERY_S),
             window_start: (plan_requests == 0 && warmup > Time::ZERO).then_some(warmup),
+            awaits_window: plan_requests > 0,
             finished: 0,
             finished_admitted: 0,
         })
@@ -74,8 +77,13 @@ impl<'a> Narrator<'a> {
         }
     }
 
-    /// The plan has been learned: the window starts now, or at the end of the warm-up where that is later.
-    pub(crate) fn plan_learned(&mut self, now: Time, fleet: &Fleet) -> Result<(), ReplayError> {
+    /// A request arrives: with the first one that is to be measured the window starts, or at the end of the warm-up where
+    /// that is later.
+    pub(crate) fn arrival(&mut self, ordinal: u64, now: Time, fleet: &Fleet) -> Result<(), ReplayError> {
+        if !self.awaits_window || ordinal < self.plan_requests {
+            return Ok(());
+        }
+        self.awaits_window = false;
         if now < self.warmup {
             self.window_start = Some(self.warmup);
             return Ok(());

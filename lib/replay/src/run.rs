@@ -192,6 +192,7 @@ impl<'a, I: Iterator<Item = Result<Request, TraceError>>> Run<'a, I> {
     fn arrive(&mut self, arrival: Arrival) -> Result<(), ReplayError> {
         let head = arrival.ordinal < self.head_requests;
         self.learn(&arrival, head)?;
+        self.narrator.arrival(arrival.ordinal, self.now, &self.fleet)?;
         let decision = self.router.route(&arrival.request, &self.fleet.view(self.now), head);
         let Some(shard) = decision.shard else {
             let detail = "no shard is up".into();
@@ -226,8 +227,7 @@ impl<'a, I: Iterator<Item = Result<Request, TraceError>>> Run<'a, I> {
         let kv_tokens = self.fleet.config().map_or(0, |c| u64::from(c.kv_blocks) * u64::from(c.block_tokens));
         let table = learner.plan(&options, self.fleet.len() as u32, kv_tokens, self.now.as_s())?;
         let plan = self.router.install(table, self.now);
-        self.narrator.event(&Event::Plan(plan))?;
-        self.narrator.plan_learned(self.now, &self.fleet)
+        self.narrator.event(&Event::Plan(plan))
     }
 
     fn fail(&mut self, arrival: Arrival, failure: Failure) -> Result<(), ReplayError> {

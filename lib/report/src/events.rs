@@ -72,7 +72,7 @@ pub struct Header {
     /// Bounds that the run is held against.
     #[serde(default)]
     pub slo: Slo,
-    /// How many leading requests only fed the plan (`--plan-from`); they are not measured.
+    /// How many leading requests are not measured: they fed the plan (`--plan-from`), or let caches settle under it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub plan_requests: u64,
     /// Whether the table was planned from the requests it is tested on.

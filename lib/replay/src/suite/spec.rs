@@ -46,6 +46,9 @@ pub struct Suite {
     pub seeds: Vec<u64>,
     /// The share of every trace that a plan is learned from; served as flat, not measured.
     pub plan_from: f64,
+    /// The share that follows, served under the plan but not measured, so that caches settle.
+    #[serde(default)]
+    pub settle: f64,
     /// The plan's ceiling for one key, in requests per second; a shard's fair share where absent.
     #[serde(default)]
     pub qcap: Option<f64>,
@@ -175,6 +178,10 @@ impl Suite {
         }
         if !(self.plan_from > 0.0 && self.plan_from < 1.0) {
             return Some(format!("plan_from is {}; it is a share between 0 and 1", self.plan_from));
+        }
+        if !(self.settle >= 0.0 && self.plan_from + self.settle < 1.0) {
+            let (plan_from, settle) = (self.plan_from, self.settle);
+            return Some(format!("plan_from {plan_from} and settle {settle} must leave requests to measure"));
         }
         let positive = |value: f64| value.is_finite() && value > 0.0;
         match &self.load {

@@ -90,7 +90,8 @@ impl Sweep {
         let suite = &self.suite;
         let generator = suite.requests(cell.seed, Some(cell.qps))?;
         let requests = suite.workload.requests.unwrap_or(0);
-        let head = ((requests as f64 * suite.plan_from).floor() as u64).max(1);
+        let share = |share: f64| (requests as f64 * share).floor() as u64;
+        let head = share(suite.plan_from).max(1);
         let spec = RunSpec {
             header: Header {
                 schema: SCHEMA.into(),
@@ -109,7 +110,7 @@ impl Sweep {
                 requests_expected: Some(requests),
                 warmup_s: suite.warmup_s,
                 slo: suite.slo,
-                plan_requests: head,
+                plan_requests: head + share(suite.settle),
                 in_sample: false,
             },
             vnodes: suite.fleet.vnodes,
