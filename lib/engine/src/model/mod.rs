@@ -27,6 +27,7 @@ pub mod kernel;
 pub mod kv;
 pub mod linear;
 pub mod load;
+mod memory;
 pub mod rope;
 pub mod runner;
 pub mod step;

@@ -3,6 +3,7 @@
 use crate::EngineError;
 use crate::model::attention::AttnBackend;
 use crate::model::linear::{Linear, Product};
+use crate::model::memory::keep_freed_memory;
 use crate::model::rope::RopeTable;
 use crate::model::weights::{RandomWeights, WeightSource};
 use crate::model::{KvPool, KvSpec, ModelConfig, Step, compute_dtype};
@@ -63,6 +64,9 @@ impl Model {
         device: &Device,
         product: Product,
     ) -> Result<Model> {
+        if device.is_cpu() {
+            keep_freed_memory();
+        }
         let embedding = source.tensor("model.embed_tokens.weight", &[config.vocab, config.hidden])?;
         let head = if config.tied_embeddings { "model.embed_tokens" } else { "lm_head" };
         let head = Linear::load(source, &[(head, config.vocab)], config.hidden, product, false)?;

@@ -79,6 +79,17 @@ pub fn checkpoint(config: &ModelConfig) -> Checkpoint {
         ] {
             put(format!("model.layers.{layer}.{part}.weight"), &shape);
         }
+        let (q, kv) = (config.q_width(), config.kv_width());
+        for (part, width) in [("q_proj", q), ("k_proj", kv), ("v_proj", kv)] {
+            if config.qkv_bias {
+                put(format!("model.layers.{layer}.self_attn.{part}.bias"), &[width]);
+            }
+        }
+        for part in ["q_norm", "k_norm"] {
+            if config.qk_norm {
+                put(format!("model.layers.{layer}.self_attn.{part}.weight"), &[config.head_dim]);
+            }
+        }
     }
     Checkpoint(map)
 }

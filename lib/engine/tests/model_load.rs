@@ -1,0 +1,382 @@
+//! Every family from safetensors and from GGUF, on tiny random checkpoints that the test writes itself.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use candle_core::quantized::gguf_file::{self, Value};
+use candle_core::quantized::{GgmlDType, QTensor};
+use candle_core::{DType, Device, Tensor};
+use candle_nn::{Activation, VarBuilder};
+use candle_transformers::models::{llama, qwen2, qwen3};
+use cr_engine::model::{Inspection, LoadOptions, Loaded, ModelConfig, Quant, RopeScaling, best_runner, load};
+use serde_json::json;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use support::*;
+
+const SHAPE: &str =
+    "hidden = 128\nff = 160\nlayers = 2\nheads = 4\nkv_heads = 2\nvocab = 288\ncontext = 512\n";
+
+fn llama3() -> ModelConfig {
+    config(&format!(
+        "{SHAPE}rope_scaling = {{ kind = \"llama3\", factor = 8.0, low_freq_factor = 1.0, high_freq_factor = 4.0, \
+         original_context = 64.0 }}"
+    ))
+}
+
+fn qwen2() -> ModelConfig {
+    config(&format!("{SHAPE}tied_embeddings = false\nqkv_bias = true"))
+}
+
+/// Heads wider than `hidden / heads`, as in Qwen3.
+fn qwen3() -> ModelConfig {
+    config(&format!("{SHAPE}head_dim = 64\nqk_norm = true"))
+}
+
+fn tokens() -> Vec<u32> {
+    sequences(&[200], 288).remove(0)
+}
+
+/// The logits after the last token, from candle-transformers.
+fn expect(family: &str, config: &ModelConfig, weights: &HashMap<String, Tensor>) -> Vec<f32> {
+    let vars = VarBuilder::from_tensors(weights.clone(), DType::F32, &Device::Cpu);
+    let input = Tensor::new(tokens(), &Device::Cpu).unwrap().unsqueeze(0).unwrap();
+    let logits = match family {
+        "llama" => {
+            let theirs = llama_config(config);
+            let mut cache = llama::Cache::new(true, DType::F32, &theirs, &Device::Cpu).unwrap();
+            llama::Llama::load(vars, &theirs).unwrap().forward(&input, 0, &mut cache).unwrap()
+        }
+        "qwen2" => {
+            let theirs = qwen2::Config {
+                vocab_size: config.vocab,
+                hidden_size: config.hidden,
+                intermediate_size: config.ff,
+                num_hidden_layers: config.layers,
+                num_attention_heads: config.heads,
+                num_key_value_heads: config.kv_heads,
+                max_position_embeddings: config.context,
+                sliding_window: config.context,
+                max_window_layers: config.layers,
+                tie_word_embeddings: config.tied_embeddings,
+                rope_theta: config.rope_theta,
+                rms_norm_eps: config.norm_eps,
+                use_sliding_window: false,
+                hidden_act: Activation::Silu,
+            };
+            qwen2::ModelForCausalLM::new(&theirs, vars).unwrap().forward(&input, 0).unwrap()
+        }
+        _ => {
+            let theirs = qwen3::Config {
+                vocab_size: config.vocab,
+                hidden_size: config.hidden,
+                intermediate_size: config.ff,
+                num_hidden_layers: config.layers,
+                num_attention_heads: config.heads,
+                head_dim: config.head_dim,
+                attention_bias: false,
+                num_key_value_heads: config.kv_heads,
+                max_position_embeddings: config.context,
+                sliding_window: None,
+                max_window_layers: config.layers,
+                tie_word_embeddings: config.tied_embeddings,
+                rope_theta: config.rope_theta,
+                rms_norm_eps: config.norm_eps,
+                use_sliding_window: false,
+                hidden_act: Activation::Silu,
+            };
+            qwen3::ModelForCausalLM::new(&theirs, vars).unwrap().forward(&input, 0).unwrap()
+        }
+    };
+    logits.flatten_all().unwrap().to_vec1().unwrap()
+}
+
+fn llama_config(config: &ModelConfig) -> llama::Config {
+    let rope_scaling = match &config.rope_scaling {
+        Some(RopeScaling::Llama3 { factor, low_freq_factor, high_freq_factor, original_context }) => {
+            Some(llama::Llama3RopeConfig {
+                factor: *factor as f32,
+                low_freq_factor: *low_freq_factor as f32,
+                high_freq_factor: *high_freq_factor as f32,
+                original_max_position_embeddings: *original_context as usize,
+                rope_type: llama::Llama3RopeType::Llama3,
+            })
+        }
+        _ => None,
+    };
+    llama::Config {
+        hidden_size: config.hidden,
+        intermediate_size: config.ff,
+        vocab_size: config.vocab,
+        num_hidden_layers: config.layers,
+        num_attention_heads: config.heads,
+        num_key_value_heads: config.kv_heads,
+        use_flash_attn: false,
+        rms_norm_eps: config.norm_eps,
+        rope_theta: config.rope_theta as f32,
+        bos_token_id: None,
+        eos_token_id: None,
+        rope_scaling,
+        max_position_embeddings: config.context,
+        tie_word_embeddings: config.tied_embeddings,
+    }
+}
+
+/// Writes a safetensors folder as Hugging Face lays it out, its tensors in two files.
+fn write_folder(folder: &Path, family: &str, config: &ModelConfig, weights: &HashMap<String, Tensor>) {
+    let (a, b): (HashMap<_, _>, HashMap<_, _>) =
+        weights.clone().into_iter().partition(|(name, _)| name.contains("layers.0"));
+    candle_core::safetensors::save(&a, folder.join("model-00001-of-00002.safetensors")).unwrap();
+    candle_core::safetensors::save(&b, folder.join("model-00002-of-00002.safetensors")).unwrap();
+    let rope_scaling = match &config.rope_scaling {
+        Some(RopeScaling::Llama3 { factor, low_freq_factor, high_freq_factor, original_context }) => json!({
+            "rope_type": "llama3", "factor": factor, "low_freq_factor": low_freq_factor,
+            "high_freq_factor": high_freq_factor, "original_max_position_embeddings": original_context,
+        }),
+        _ => json!(null),
+    };
+    let text = json!({
+        "architectures": ["X"], "model_type": family, "hidden_size": config.hidden, "intermediate_size": config.ff,
+        "num_hidden_layers": config.layers, "num_attention_heads": config.heads,
+        "num_key_value_heads": config.kv_heads, "head_dim": config.head_dim, "vocab_size": config.vocab,
+        "max_position_embeddings": config.context, "rope_theta": config.rope_theta,
+        "rms_norm_eps": config.norm_eps, "tie_word_embeddings": config.tied_embeddings,
+        "rope_scaling": rope_scaling,
+    });
+    std::fs::write(folder.join("config.json"), text.to_string()).unwrap();
+}
+
+/// Writes a GGUF file as llama.cpp lays it out; linear layers in `dtype`.
+fn write_gguf(
+    path: &Path,
+    family: &str,
+    config: &ModelConfig,
+    weights: &HashMap<String, Tensor>,
+    dtype: GgmlDType,
+) {
+    let number = |n: usize| Value::U32(n as u32);
+    let metadata: Vec<(String, Value)> = [
+        ("embedding_length", number(config.hidden)),
+        ("feed_forward_length", number(config.ff)),
+        ("block_count", number(config.layers)),
+        ("attention.head_count", number(config.heads)),
+        ("attention.head_count_kv", number(config.kv_heads)),
+        ("attention.key_length", number(config.head_dim)),
+        ("attention.layer_norm_rms_epsilon", Value::F32(config.norm_eps as f32)),
+        ("rope.freq_base", Value::F32(config.rope_theta as f32)),
+        ("context_length", number(config.context)),
+    ]
+    .into_iter()
+    .map(|(key, value)| (format!("{family}.{key}"), value))
+    .chain([("general.architecture".to_string(), Value::String(family.into()))])
+    .collect();
+    let mut tensors: Vec<(String, QTensor)> = weights
+        .iter()
+        .map(|(name, tensor)| {
+            let is_qk = name.contains("q_proj") || name.contains("k_proj");
+            let tensor =
+                if family == "llama" && is_qk { interleave(tensor, config.head_dim) } else { tensor.clone() };
+            let dtype = if tensor.rank() == 2 { dtype } else { GgmlDType::F32 };
+            (gguf_name(name), QTensor::quantize(&tensor, dtype).unwrap())
+        })
+        .collect();
+    if let Some(divisors) = divisors(config) {
+        let tensor = Tensor::from_vec(divisors, config.head_dim / 2, &Device::Cpu).unwrap();
+        tensors.push(("rope_freqs.weight".into(), QTensor::quantize(&tensor, GgmlDType::F32).unwrap()));
+    }
+    let metadata: Vec<(&str, &Value)> = metadata.iter().map(|(k, v)| (k.as_str(), v)).collect();
+    let tensors: Vec<(&str, &QTensor)> = tensors.iter().map(|(k, v)| (k.as_str(), v)).collect();
+    gguf_file::write(&mut std::fs::File::create(path).unwrap(), &metadata, &tensors).unwrap();
+}
+
+/// Llama 3's scaling as a divisor for each frequency, which is how llama.cpp converts it.
+fn divisors(config: &ModelConfig) -> Option<Vec<f32>> {
+    let Some(RopeScaling::Llama3 { factor, low_freq_factor, high_freq_factor, original_context }) =
+        config.rope_scaling
+    else {
+        return None;
+    };
+    let dim = config.head_dim as f64;
+    Some(
+        (0..config.head_dim / 2)
+            .map(|i| {
+                let wavelength = std::f64::consts::TAU * config.rope_theta.powf(2.0 * i as f64 / dim);
+                if wavelength < original_context / high_freq_factor {
+                    1.0
+                } else if wavelength > original_context / low_freq_factor {
+                    factor as f32
+                } else {
+                    let smooth = (original_context / wavelength - low_freq_factor)
+                        / (high_freq_factor - low_freq_factor);
+                    (1.0 / ((1.0 - smooth) / factor + smooth)) as f32
+                }
+            })
+            .collect(),
+    )
+}
+
+/// Rows `i` and `i + head_dim / 2` of each head to `2i` and `2i + 1`: what llama.cpp's converter does.
+fn interleave(tensor: &Tensor, head_dim: usize) -> Tensor {
+    let (rows, columns) = tensor.dims2().unwrap();
+    let by_half = tensor.reshape((rows / head_dim, 2, head_dim / 2, columns)).unwrap();
+    by_half.transpose(1, 2).unwrap().contiguous().unwrap().reshape((rows, columns)).unwrap()
+}
+
+fn gguf_name(name: &str) -> String {
+    [
+        ("model.embed_tokens", "token_embd"),
+        ("model.norm", "output_norm"),
+        ("lm_head", "output"),
+        ("model.layers", "blk"),
+        ("self_attn.q_proj", "attn_q"),
+        ("self_attn.k_proj", "attn_k"),
+        ("self_attn.v_proj", "attn_v"),
+        ("self_attn.o_proj", "attn_output"),
+        ("self_attn.q_norm", "attn_q_norm"),
+        ("self_attn.k_norm", "attn_k_norm"),
+        ("mlp.gate_proj", "ffn_gate"),
+        ("mlp.up_proj", "ffn_up"),
+        ("mlp.down_proj", "ffn_down"),
+        ("post_attention_layernorm", "ffn_norm"),
+        ("input_layernorm", "attn_norm"),
+    ]
+    .iter()
+    .fold(name.to_string(), |name, (from, to)| name.replace(from, to))
+}
+
+fn options() -> LoadOptions {
+    LoadOptions::new(Device::Cpu)
+}
+
+fn load_path(path: &Path, options: &LoadOptions) -> Loaded {
+    load(path.to_str().unwrap(), options).unwrap()
+}
+
+/// The logits after the last token, from a loaded model, its prompt fed in two chunks.
+fn logits(loaded: Loaded) -> Vec<f32> {
+    let model = Arc::new(loaded.model);
+    let runner = best_runner(&model, 16).unwrap();
+    let mut pool = runner.alloc(13, 16).unwrap();
+    let (tokens, tables) = (vec![tokens()], vec![(0..13).rev().collect::<Vec<u32>>()]);
+    run(&*runner, &mut pool, &tokens, &tables, &[(0, 0, 77, false)]);
+    run(&*runner, &mut pool, &tokens, &tables, &[(0, 77, 123, true)]).remove(0)
+}
+
+#[test]
+fn every_family_loads_from_safetensors_and_gguf() {
+    for (family, config) in [("llama", llama3()), ("qwen2", qwen2()), ("qwen3", qwen3())] {
+        let weights = checkpoint(&config).0;
+        let expect = expect(family, &config, &weights);
+        let folder = tempfile::tempdir().unwrap();
+        write_folder(folder.path(), family, &config, &weights);
+        let loaded = load_path(folder.path(), &options());
+        assert!(
+            loaded.tokenizer.is_none() && loaded.notes[0].contains("tokenizer.json"),
+            "{:?}",
+            loaded.notes
+        );
+        assert_close(&logits(loaded), &expect, 1e-5, &format!("{family} from safetensors"));
+
+        let path = folder.path().join("model.gguf");
+        write_gguf(&path, family, &config, &weights, GgmlDType::F32);
+        assert_close(&logits(load_path(&path, &options())), &expect, 1e-5, &format!("{family} from GGUF"));
+
+        let quantised = LoadOptions { quant: Some(Quant::Q8), ..options() };
+        let ours = logits(load_path(folder.path(), &quantised));
+        // Weights and activations are rounded to 8 bits, and random weights pass the error on undamped.
+        assert_close(&ours, &expect, 0.1, &format!("{family} quantised to q8"));
+    }
+}
+
+#[test]
+fn quantised_gguf_is_made_fast_or_kept() {
+    let config = llama3();
+    // The reference has the weights as Q4_1 rounds them.
+    let weights: HashMap<String, Tensor> = checkpoint(&config)
+        .0
+        .into_iter()
+        .map(|(name, tensor)| {
+            if tensor.rank() == 1 {
+                return (name, tensor);
+            }
+            let quantised = QTensor::quantize(&tensor, GgmlDType::Q4_1).unwrap();
+            (name, quantised.dequantize(&Device::Cpu).unwrap())
+        })
+        .collect();
+    let expect = expect("llama", &config, &weights);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.gguf");
+    write_gguf(&path, "llama", &config, &weights, GgmlDType::Q4_1);
+
+    let fast = load_path(&path, &options());
+    assert!(fast.notes[0].contains("requantised 15 Q4_1 tensors to Q8_0"), "{:?}", fast.notes);
+    assert_close(&logits(fast), &expect, 0.1, "requantised");
+    let kept = load_path(&path, &LoadOptions { requantise: false, ..options() });
+    assert!(kept.notes.iter().all(|note| !note.contains("requantised")), "{:?}", kept.notes);
+    assert_close(&logits(kept), &expect, 0.1, "kept");
+
+    let inspection = Inspection::of(path.to_str().unwrap(), &Device::Cpu).unwrap();
+    assert!(inspection.format.contains("15 Q4_1"), "{}", inspection.format);
+    assert_eq!(inspection.kv.bytes_per_token(), 2 * 2 * 64 * 4);
+    assert_eq!(inspection.tokens_that_fit(1 << 20), 1024);
+    assert_eq!(inspection.config.parameters(), config.parameters());
+}
+
+fn refusal(path: &Path) -> String {
+    load(path.to_str().unwrap(), &options()).unwrap_err().to_string()
+}
+
+fn gguf_in(folder: &tempfile::TempDir) -> PathBuf {
+    let config = llama3();
+    let path = folder.path().join("model.gguf");
+    write_gguf(&path, "llama", &config, &checkpoint(&config).0, GgmlDType::F32);
+    path
+}
+
+#[test]
+fn broken_gguf_files_are_refused_in_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = gguf_in(&folder);
+    let whole = std::fs::read(&path).unwrap();
+    for keep in [0, 3, 100, whole.len() / 2, whole.len() - 1] {
+        std::fs::write(&path, &whole[..keep]).unwrap();
+        let error = refusal(&path);
+        assert!(error.contains("model.gguf: "), "{keep}: {error}");
+    }
+    assert!(refusal(&path).contains("remaining in file"), "{}", refusal(&path));
+    write_gguf(&path, "gemma", &llama3(), &checkpoint(&llama3()).0, GgmlDType::F32);
+    assert!(refusal(&path).contains("gemma is not supported; supported are llama, qwen2, qwen3"));
+    let mut weights = checkpoint(&llama3()).0;
+    weights.remove("model.layers.1.mlp.up_proj.weight");
+    write_gguf(&path, "llama", &llama3(), &weights, GgmlDType::F32);
+    assert!(refusal(&path).contains("tensor blk.1.ffn_up.weight is missing"));
+}
+
+#[test]
+fn broken_folders_are_refused_in_words() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(refusal(folder.path()).contains("config.json"));
+    let config = qwen2();
+    let mut weights = checkpoint(&config).0;
+    write_folder(folder.path(), "mamba", &config, &weights);
+    assert!(refusal(folder.path()).contains("model_type mamba is not supported"));
+    let file = folder.path().join("model-00002-of-00002.safetensors");
+    write_folder(folder.path(), "qwen2", &config, &weights);
+    let whole = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+    assert!(refusal(folder.path()).contains("model-00002-of-00002.safetensors: no readable safetensors"));
+    let norm = weights["model.norm.weight"].to_dtype(DType::I64).unwrap();
+    weights.insert("model.norm.weight".into(), norm);
+    write_folder(folder.path(), "qwen2", &config, &weights);
+    assert!(refusal(folder.path()).contains("model.norm.weight is I64, expected f32, f16 or bf16"));
+}
+
+#[test]
+fn names_that_lead_nowhere_say_where_was_looked() {
+    let error = load("no-such-org/no-such-model", &options()).unwrap_err().to_string();
+    assert!(error.contains("models--no-such-org--no-such-model") && error.contains("hf download"), "{error}");
+    let bf16 = LoadOptions { quant: Some(Quant::Bf16), ..options() };
+    assert!(load("llama-tiny", &bf16).unwrap_err().to_string().contains("GPU only"));
+    assert!(load("llama-tiny", &options()).is_ok());
+}
