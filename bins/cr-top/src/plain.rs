@@ -89,8 +89,9 @@ pub fn line(live: &Live) -> Option<String> {
     let mut text = format!("t {}  {}{of} requests", seconds(live.t_s), count(live.done_requests()));
     if let Some(summary) = &live.summary {
         text.push_str(&format!(
-            "  hit {}  max/mean {:.2}  TTFT p50 {} p99 {}  offered {} achieved {} QPS",
+            "  hit {}  max/mean requests {:.2} tokens {:.2}  TTFT p50 {} p99 {}  offered {} achieved {} QPS",
             percent(summary.served_hit),
+            summary.imbalance.requests,
             summary.imbalance.tokens,
             seconds(summary.ttft_s.p50),
             seconds(summary.ttft_s.p99),

@@ -49,7 +49,7 @@ impl Metric {
     pub fn name(self) -> &'static str {
         match self {
             Metric::Hit => "served hit",
-            Metric::Imbalance => "max/mean",
+            Metric::Imbalance => "tokens m/m",
             Metric::TtftP50 => "TTFT p50",
             Metric::TtftP99 => "TTFT p99",
             Metric::TpotP50 => "TPOT p50",

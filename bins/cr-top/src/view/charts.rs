@@ -84,7 +84,7 @@ fn imbalance<'a>(live: &Live, look: Look) -> Chart<'a> {
     let curves = vec![Curve { values, style: look.style(Role::Second), pick: Pick::Max, tag: None }];
     let scale = Scale::above(1.0, 2.0, &curves, |ratio| format!("{ratio:.1}×"));
     let value = times(now);
-    chart(live, look, title(look, "max/mean, 10 s", value), curves, scale)
+    chart(live, look, title(look, "tokens max/mean", value), curves, scale)
 }
 
 /// TTFT over time: the median below, the 99th percentile above, the SLO across.

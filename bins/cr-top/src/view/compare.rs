@@ -114,7 +114,7 @@ fn hit<'a>(runs: &[&Live], look: Look) -> Chart<'a> {
 }
 
 fn imbalance<'a>(runs: &[&Live], look: Look) -> Chart<'a> {
-    let mut chart = assemble(runs, look, "max/mean, 10 s", |run| run.series.imbalance(&run.fleet.up()));
+    let mut chart = assemble(runs, look, "tokens max/mean", |run| run.series.imbalance(&run.fleet.up()));
     chart.scale = Scale::above(1.0, 2.0, &chart.curves, |ratio| format!("{ratio:.1}×"));
     chart
 }

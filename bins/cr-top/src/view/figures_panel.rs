@@ -56,8 +56,8 @@ fn first<'a>(summary: &Summary, phase: Phase, look: Look) -> Vec<Part<'a>> {
         ),
         part(3, look.pair("by request", percent(summary.hit_request_mean))),
         part(2, look.pair("by block", percent(summary.hit_block))),
-        part(8, [look.span(Role::Dim, "│ max/mean tokens "), strong(look, ratio(imbalance.tokens))]),
-        part(5, look.pair("requests", ratio(imbalance.requests))),
+        part(8, [look.span(Role::Dim, "│ max/mean requests "), strong(look, ratio(imbalance.requests))]),
+        part(7, [look.span(Role::Dim, "tokens "), strong(look, ratio(imbalance.tokens))]),
         part(6, look.pair("busy", ratio(imbalance.busy))),
         part(4, [look.span(Role::Accent, format!("({word})"))]),
     ]

@@ -13,7 +13,7 @@ use crate::state::app::App;
 /// What needs a word besides the keys.
 const LEGEND: [(&str, &str); 7] = [
     ("served hit", "cached / prompt tokens of finished requests"),
-    ("max/mean", "load of the busiest shard / the mean; 1 is perfect"),
+    ("max/mean", "load of the busiest shard / the mean, charts over 10 s; 1 is perfect"),
     ("LOAD/MEAN", "a shard's computed + output tokens per second up / the fleet's"),
     ("KV", "blocks in use; ▓ are protected from eviction"),
     ("charts", "whole run; ╎ a new table, ┆ the end of the warm-up, ╌ the SLO"),
