@@ -10,14 +10,17 @@
 //!
 //! On import a row becomes segments `b:ID` of the block length, the last shortened to the input length.
 
-use crate::block::{BlockChain, BlockHash};
+mod import;
+mod write;
+
+pub use import::{BlockKey, MooncakeImport};
+pub use write::{HashIds, MooncakeWriter};
+
 use crate::lines::Lines;
 use crate::tolerance::Tolerance;
-use crate::trunk::{LOOK_AHEAD_ROWS, Trunk, prefix_key};
 use crate::{ContentId, Key, Prompt, Request, RequestId, Segment, SessionId, Time, TraceError};
-use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
-use std::io::{BufRead, Write};
+use std::io::BufRead;
 
 /// Tokens of a hash block in the published traces.
 pub const MOONCAKE_BLOCK_TOKENS: u32 = 512;
@@ -188,182 +191,5 @@ impl<R: BufRead> Iterator for MooncakeReader<R> {
         let item = tolerance.read(|| self.read());
         self.done = !matches!(item, Some(Ok(_)));
         item
-    }
-}
-
-/// What becomes the routing key of an imported row.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum BlockKey {
-    /// The first block after the trunk that (nearly) all rows share: see [`crate::trunk`].
-    #[default]
-    AfterTrunk,
-    /// The first so many blocks, at least one.
-    Prefix(usize),
-    /// The conversation: the chat that a row's chat goes back to. Needs rows that tell their chats, and a map of them.
-    Session,
-}
-
-/// Rows as requests, numbered from 0. Holds [`LOOK_AHEAD_ROWS`] rows to find the trunk.
-#[derive(Debug)]
-pub struct MooncakeImport<R> {
-    reader: MooncakeReader<R>,
-    key: BlockKey,
-    held: std::vec::IntoIter<Result<MooncakeRow, TraceError>>,
-    trunk: Option<Trunk>,
-    /// The first chat of each chat's conversation: about 24 bytes a chat, where rows tell them.
-    roots: FxHashMap<i64, i64>,
-    next_id: u64,
-}
-
-impl<R: BufRead> MooncakeImport<R> {
-    /// Imports the rows of `reader` under the given rule for keys.
-    pub fn new(reader: MooncakeReader<R>, key: BlockKey) -> MooncakeImport<R> {
-        MooncakeImport {
-            reader,
-            key,
-            held: Vec::new().into_iter(),
-            trunk: None,
-            roots: FxHashMap::default(),
-            next_id: 0,
-        }
-    }
-
-    fn look_ahead(&mut self) -> Trunk {
-        if self.key != BlockKey::AfterTrunk {
-            return Trunk::default();
-        }
-        let rows: Vec<_> = self.reader.by_ref().take(LOOK_AHEAD_ROWS).collect();
-        let trunk = Trunk::of(rows.iter().flatten().map(|row| row.hash_ids.as_slice()));
-        self.held = rows.into_iter();
-        trunk
-    }
-
-    /// The conversation of a row, where it tells.
-    fn session(&mut self, row: &MooncakeRow) -> Option<SessionId> {
-        let chat = row.chat_id?;
-        let parent = row.parent_chat_id.filter(|parent| *parent >= 0);
-        let root = parent.map_or(chat, |parent| self.roots.get(&parent).copied().unwrap_or(parent));
-        self.roots.insert(chat, root);
-        Some(compact_str::format_compact!("s{root}"))
-    }
-}
-
-impl<R: BufRead> Iterator for MooncakeImport<R> {
-    type Item = Result<Request, TraceError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.trunk.is_none() {
-            self.trunk = Some(self.look_ahead());
-        }
-        let row = match self.held.next().or_else(|| self.reader.next())? {
-            Ok(row) => row,
-            Err(error) => return Some(Err(error)),
-        };
-        let session = self.session(&row);
-        let key = match (self.key, &session) {
-            (BlockKey::Prefix(blocks), _) => prefix_key(&row.hash_ids, blocks),
-            (BlockKey::AfterTrunk, _) => self.trunk.as_ref()?.key(&row.hash_ids),
-            (BlockKey::Session, Some(session)) => session.clone(),
-            (BlockKey::Session, None) => {
-                return Some(Err(self
-                    .reader
-                    .lines
-                    .error("the row has no chat_id, so its session is not known")));
-            }
-        };
-        let id = RequestId(self.next_id);
-        self.next_id += 1;
-        Some(Ok(row.to_request(id, key, session, self.reader.dialect)))
-    }
-}
-
-/// How exported blocks are numbered.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum HashIds {
-    /// 0, 1, 2, … in order of first appearance, as the published traces do. Needs a map of every block met: about
-    /// 24 bytes a distinct block, which is the only thing in an export that grows.
-    #[default]
-    Dense,
-    /// The block's own chained hash, cut to 63 bits so that signed readers take it. Needs no memory.
-    Chained,
-}
-
-/// Writes requests of any origin as Mooncake rows.
-///
-/// Blocks are numbered by the chained hash of their content, so equal ids mean equal leading tokens. A last block that
-/// is not full counts as a block of its own: it equals only the last block of the very same prompt.
-#[derive(Debug)]
-pub struct MooncakeWriter<W> {
-    writer: W,
-    buffer: Vec<u8>,
-    block_tokens: u32,
-    numbering: HashIds,
-    dense: FxHashMap<BlockHash, u64>,
-    hashes: Vec<BlockHash>,
-}
-
-/// A row in the making. Timestamps are whole milliseconds, as in the published traces.
-#[derive(Serialize)]
-struct OutRow<'a> {
-    timestamp: u64,
-    input_length: u64,
-    output_length: u32,
-    hash_ids: &'a [u64],
-}
-
-impl<W: Write> MooncakeWriter<W> {
-    /// A trace with blocks of `block_tokens` tokens (at least one). Give it a writer that buffers.
-    pub fn new(writer: W, block_tokens: u32, numbering: HashIds) -> MooncakeWriter<W> {
-        MooncakeWriter {
-            writer,
-            buffer: Vec::with_capacity(1024),
-            block_tokens: block_tokens.max(1),
-            numbering,
-            dense: FxHashMap::default(),
-            hashes: Vec::new(),
-        }
-    }
-
-    /// Writes one request; key, session and closed-loop fields have no place in the format and are lost.
-    ///
-    /// # Errors
-    ///
-    /// The output cannot be written.
-    pub fn write(&mut self, request: &Request) -> std::io::Result<()> {
-        self.hashes.clear();
-        let mut chain = BlockChain::new(self.block_tokens);
-        chain.append_prompt(&request.prompt, &mut self.hashes);
-        self.hashes.extend(chain.tail());
-        let ids: Vec<u64> = self
-            .hashes
-            .iter()
-            .map(|&hash| match self.numbering {
-                HashIds::Chained => hash.0 >> 1,
-                HashIds::Dense => {
-                    let next = self.dense.len() as u64;
-                    *self.dense.entry(hash).or_insert(next)
-                }
-            })
-            .collect();
-        let row = OutRow {
-            timestamp: (request.t_s * 1e3).round() as u64,
-            input_length: request.prompt_tokens(),
-            output_length: request.output_tokens,
-            hash_ids: &ids,
-        };
-        self.buffer.clear();
-        serde_json::to_writer(&mut self.buffer, &row).map_err(std::io::Error::from)?;
-        self.buffer.push(b'\n');
-        self.writer.write_all(&self.buffer)
-    }
-
-    /// Flushes, and gives the writer back.
-    ///
-    /// # Errors
-    ///
-    /// The output cannot be written.
-    pub fn finish(mut self) -> std::io::Result<W> {
-        self.writer.flush()?;
-        Ok(self.writer)
     }
 }
