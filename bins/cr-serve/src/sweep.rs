@@ -40,15 +40,10 @@ pub(crate) fn run(args: &SweepArgs, common: &CommonArgs) -> anyhow::Result<Exit>
         stopped = outcome.stopped;
         report.runs.push(RunReport::of(&outcome.aggregator, stopped.is_none()));
         if index + 1 < cells.len() && stopped.is_none() {
-            report.notes.push(unfinished(index + 1, cells.len()));
             report::write(&dir, &report, sweep.engine().device(), started)?;
-            report.notes.pop();
         } else {
             break;
         }
-    }
-    if report.runs.len() < cells.len() {
-        report.notes.push(unfinished(report.runs.len(), cells.len()));
     }
     report::write(&dir, &report, sweep.engine().device(), started)?;
     anstream::print!("{}", report::answer(&dir)?);
@@ -133,10 +128,6 @@ fn empty_report(sweep: &Sweep, path: &str, dir: &Path) -> SuiteReport {
         expected_runs: Some(sweep.cells().len() as u64),
         ..SuiteReport::default()
     }
-}
-
-fn unfinished(done: usize, cells: usize) -> String {
-    format!("Partial: {done} of {cells} runs were made when this was written.")
 }
 
 /// One file of events for all runs, one after the other.
