@@ -299,6 +299,7 @@ fn the_real_model_serves_what_the_simulator_serves() {
 
 /// Over the real trace where it is at hand: all of it simulated, a part of it on a real model.
 #[test]
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
 fn a_real_trace() {
     let Some(folder) = std::env::var_os("CR_TRACES") else {
         eprintln!("skipped: CR_TRACES is not set");

@@ -113,10 +113,13 @@ impl Backend for Checked {
     }
 }
 
+/// Arrival in milliseconds, segments as (key, tokens), output tokens.
+type Sent = (u64, Vec<(u8, u32)>, u32);
+
 #[derive(Clone, Debug)]
 struct Case {
     config: ShardConfig,
-    requests: Vec<(u64, Vec<(u8, u32)>, u32)>,
+    requests: Vec<Sent>,
 }
 
 fn case() -> impl Strategy<Value = Case> {
