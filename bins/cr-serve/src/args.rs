@@ -208,6 +208,9 @@ pub(crate) struct OutputArgs {
     /// Write a report with plots into this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) report: Option<std::path::PathBuf>,
+    /// Hand the events to whoever connects to this Unix socket (`cr-top --connect`)
+    #[arg(long, value_name = "SOCKET")]
+    pub(crate) listen: Option<String>,
     /// Write every finished and failed request as a row of CSV
     #[arg(long, value_name = "FILE")]
     pub(crate) requests: Option<String>,

@@ -5,6 +5,7 @@ mod args;
 mod compare;
 mod engine;
 mod generate;
+mod listen;
 mod model;
 mod report;
 mod requests;

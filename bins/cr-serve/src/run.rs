@@ -1,6 +1,7 @@
 //! `cr-serve run`: one trace under one policy.
 
 use crate::args::{Format, OutputArgs, RunArgs};
+use crate::listen::Listen;
 use crate::requests::Requests;
 use crate::tables::{self, Routing};
 use crate::watch::Watch;
@@ -30,6 +31,9 @@ pub(crate) fn run(args: &RunArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
     let progress = Progress::new(common, &routing.policy, "requests", requests);
     let mut sinks = sinks(&args.output, format)?;
     sinks.0.push(Box::new(Watch::new(progress.clone())));
+    if let Some(path) = &args.output.listen {
+        sinks.0.push(Box::new(Listen::bind(path)?));
+    }
     if let Some(path) = &args.output.requests {
         sinks.0.push(Box::new(Requests::create(path)?));
     }

@@ -4,6 +4,7 @@ use crate::args::RoutingArgs;
 use cr_cli::{Input, InputContext, bad_input};
 use cr_replay::PlanFrom;
 use cr_routing::RoutingTable;
+use cr_routing::policy::routes_by_table;
 use cr_routing::table::read_tables;
 use cr_trace::{TraceHeader, TraceReader};
 use std::sync::Arc;
@@ -26,14 +27,16 @@ pub(crate) fn routing(args: &RoutingArgs) -> anyhow::Result<Routing> {
             (None, Some(_)) => "cacheroute".into(),
             (None, None) => "flat".into(),
         };
-        if policy == "cacheroute" && args.plan_from.is_none() {
-            return Err(bad_input("--policy cacheroute needs a plan: give --table FILE, or --plan-from 25%"));
+        if routes_by_table(&policy) && args.plan_from.is_none() {
+            let needs = format!("--policy {policy} needs a plan: give --table FILE, or --plan-from 25%");
+            return Err(bad_input(needs));
         }
         return Ok(Routing { policy, shards: args.shards.unwrap_or(DEFAULT_SHARDS), tables: Vec::new() });
     };
-    if let Some(policy) = args.policy.as_deref().filter(|policy| *policy != "cacheroute") {
+    let policy = args.policy.as_deref().unwrap_or("cacheroute");
+    if !routes_by_table(policy) {
         return Err(bad_input(format!(
-            "--table is for the policy cacheroute, not {policy}; leave out one of the two"
+            "--table is for the policy cacheroute and its ablations, not {policy}; leave out one of the two"
         )));
     }
     let input = Input::open(path)?;
@@ -52,7 +55,7 @@ pub(crate) fn routing(args: &RoutingArgs) -> anyhow::Result<Routing> {
             other.shards()
         )));
     }
-    Ok(Routing { policy: "cacheroute".into(), shards, tables: tables.into_iter().map(Arc::new).collect() })
+    Ok(Routing { policy: policy.into(), shards, tables: tables.into_iter().map(Arc::new).collect() })
 }
 
 /// The part of the trace to learn from, which needs the number of its requests.

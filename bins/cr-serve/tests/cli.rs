@@ -126,7 +126,10 @@ fn what_does_not_fit_together_is_told_in_a_sentence() {
     for (args, needle) in [
         (vec!["--policy", "sticki"], "sticky"),
         (vec!["--policy", "cacheroute"], "needs a plan"),
-        (vec!["--table", table, "--policy", "flat"], "--table is for the policy cacheroute, not flat"),
+        (
+            vec!["--table", table, "--policy", "flat"],
+            "--table is for the policy cacheroute and its ablations, not flat",
+        ),
         (vec!["--table", table, "--shards", "3"], "is planned for 2 shards, --shards says 3"),
         (vec!["--table", "nowhere.json"], "cannot open nowhere.json: no such file"),
         (vec!["--cost", "nothing"], "there is no cost model \"nothing\""),
@@ -325,4 +328,38 @@ fn a_real_trace() {
     );
     let hit = summary["served_hit"].as_f64().expect("is a number");
     assert!(hit > 0.05 && hit < 0.374, "{hit}: below the reuse of one unlimited cache");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_run_is_heard_on_a_socket() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let fifo = folder.path().join("trace");
+    assert!(Command::new("mkfifo").arg(&fifo).status().expect("mkfifo exists").success());
+    let socket = folder.path().join("run.sock");
+    let (trace_path, socket_path) = (fifo.to_str().expect("is text"), socket.to_str().expect("is text"));
+    let listen = ["--listen", socket_path, "--format", "json"];
+    let mut child = cr_serve(&[&["run", trace_path], &SIM[..], &listen].concat())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("starts");
+    let requests = std::fs::read(trace(folder.path(), "w.jsonl", 200, true)).expect("was written");
+    let mut feed = std::fs::OpenOptions::new().write(true).open(&fifo).expect("somebody reads");
+    let (head, tail) = requests.split_at(requests.len() / 2);
+    feed.write_all(head).expect("is read");
+    let mut heard = None;
+    for _ in 0..200 {
+        heard = std::os::unix::net::UnixStream::connect(&socket).ok();
+        if heard.is_some() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    feed.write_all(tail).expect("is read");
+    drop(feed);
+    let text = std::io::read_to_string(heard.expect("connects")).expect("is text");
+    assert!(child.wait().expect("ends").success());
+    assert!(text.lines().next().is_some_and(|l| l.contains(r#""event":"header""#)), "{text}");
+    assert!(text.lines().last().is_some_and(|l| l.contains(r#""complete":true"#)), "{text}");
+    assert!(!socket.exists(), "the socket goes with the run");
 }

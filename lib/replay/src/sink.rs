@@ -105,7 +105,9 @@ impl<S: EventSink> MayLeave<S> {
 
     fn unless_gone(&mut self, result: io::Result<()>) -> io::Result<()> {
         match result {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) =>
+            {
                 self.gone = true;
                 Ok(())
             }

@@ -29,7 +29,7 @@ pub use flat::Flat;
 pub use ladder::{Ladder, Rung};
 pub use least_loaded::LeastLoaded;
 pub use preble::Preble;
-pub use registry::{PolicyConfig, PolicyError, PolicyTuning, build, build_tuned, names};
+pub use registry::{PolicyConfig, PolicyError, PolicyTuning, build, build_tuned, names, routes_by_table};
 pub use ring::{DEFAULT_VNODES, Ring};
 pub use round_robin::RoundRobin;
 pub use sticky::Sticky;

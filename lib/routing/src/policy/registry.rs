@@ -131,6 +131,11 @@ pub fn names() -> Vec<&'static str> {
     POLICIES.iter().map(|&(name, _)| name).collect()
 }
 
+/// Whether a policy of this name routes by a table: `cacheroute` and the rungs of its ablation ladder.
+pub fn routes_by_table(name: &str) -> bool {
+    name == "cacheroute" || name == "affinity" || name.starts_with("affinity+")
+}
+
 /// Makes a policy by name, with the published assumptions.
 ///
 /// # Errors
