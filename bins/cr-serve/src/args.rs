@@ -10,7 +10,7 @@ use cr_cli::quantity;
 
 /// Replay LLM-serving traffic over N logical shards with paged, prefix-caching KV pools, under a routing policy.
 #[derive(Parser, Debug)]
-#[command(version, about, max_term_width = 110)]
+#[command(version, about, max_term_width = 110, after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -40,6 +40,15 @@ pub(crate) enum Command {
     #[command(flatten)]
     Extra(Extra),
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  cr-serve run w.jsonl --table table.json | cr-top
+  cr-serve run w.jsonl --shards 8 --policy sticky --engine sim -o sticky.ndjson
+  cr-serve sweep configs/suites/bench.toml
+  cr-serve compare reports/bench now --tolerance 10%
+  cr-serve generate --model smollm2.gguf \"The capital of France is\"
+Exit codes: 0 done, 1 failed, 2 usage or input, 3 an SLO or a comparison says no, 130 interrupted.";
 
 const RUN_EXAMPLES: &str = "\
 Examples:

@@ -1,10 +1,10 @@
 //! The router: a policy, its random stream, and the tables it is given.
 
 use cr_report::events::Plan;
+use cr_routing::planner::TableDiff;
 use cr_routing::policy::{self, Departure, Flat, PolicyConfig, PolicyError};
 use cr_routing::{FleetView, Policy, RoutingTable};
 use cr_trace::{Request, ShardId, Stream, Time, stream};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Where a request is to go.
@@ -50,7 +50,10 @@ impl Router {
     /// Installs a table and says what it changes.
     pub(crate) fn install(&mut self, table: Arc<RoutingTable>, now: Time) -> Plan {
         let (moved_keys, churn) = match &self.table {
-            Some(before) => change(before, &table),
+            Some(before) => {
+                let diff = TableDiff::between(before, &table);
+                (diff.changed_keys() as u64, diff.churn())
+            }
             None => (0, 0.0),
         };
         self.policy.on_table(&table);
@@ -70,16 +73,4 @@ impl Router {
     pub(crate) fn admitted_keys(&self) -> usize {
         self.table.as_ref().map_or(0, |table| table.admitted_keys())
     }
-}
-
-/// Keys in both tables whose shards differ or that are in one alone, and 1 − Jaccard similarity of the (key, shard) pairs.
-fn change(before: &RoutingTable, after: &RoutingTable) -> (u64, f64) {
-    let pairs = |table: &RoutingTable| -> BTreeSet<(String, ShardId)> {
-        table.places().flat_map(|(key, shards)| shards.iter().map(move |&s| (key.to_string(), s))).collect()
-    };
-    let (old, new) = (pairs(before), pairs(after));
-    let moved: BTreeSet<&String> = old.symmetric_difference(&new).map(|(key, _)| key).collect();
-    let both = old.intersection(&new).count();
-    let either = old.len() + new.len() - both;
-    (moved.len() as u64, if either == 0 { 0.0 } else { 1.0 - both as f64 / either as f64 })
 }

@@ -2,8 +2,7 @@
 //!
 //! A weight is stored in panels of 32 output columns, `[outputs / 32][inputs][32]`. A product streams it once, in the
 //! order of memory, whatever the number of rows: from one for a decode to hundreds for a prefill. That order is what a
-//! decode lives on, as its weights come from main memory: with 4 to 8 rows it is 2.5 to 3 times faster than candle's
-//! product over `[inputs, outputs]`, and with hundreds it is as fast.
+//! decode lives on, as its weights come from main memory. `benches/model.rs` compares whole steps with candle's product.
 
 use super::isa::{Isa, WIDE, versions};
 use super::math::fma;
