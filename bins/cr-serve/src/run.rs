@@ -7,12 +7,13 @@ use crate::tables::{self, Routing};
 use crate::watch::Watch;
 use crate::{engine, report};
 use cr_cli::signals::Interrupt;
-use cr_cli::{CommonArgs, Exit, Input, InputContext, Output, Progress};
+use cr_cli::{CommonArgs, Exit, Input, InputContext, Output, Progress, bad_input};
 use cr_engine::ShardConfig;
 use cr_replay::sink::{JsonLines, MayLeave, Tee};
 use cr_replay::{Engine, Outcome, ReplayError, RunSpec, Stop};
 use cr_report::events::{Header, SCHEMA, Slo};
 use cr_report::text;
+use cr_routing::table::MAX_SHARDS;
 use cr_trace::TraceReader;
 use std::io::{IsTerminal, Write};
 use std::time::SystemTime;
@@ -41,6 +42,10 @@ pub(crate) fn run(args: &RunArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
         report::prepare(dir)?;
     }
 
+    if routing.shards > MAX_SHARDS {
+        return Err(bad_input(format!("{} shards; a fleet has 1 to {MAX_SHARDS}", routing.shards)));
+    }
+    let interrupt = Interrupt::install()?;
     let engine = engine::engine(&args.engine, args.measure.seed, common)?;
     let spec = RunSpec {
         header: Header {
@@ -53,7 +58,6 @@ pub(crate) fn run(args: &RunArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
         plan_from,
     };
     let fleet = engine.fleet(routing.shards, shard)?;
-    let interrupt = Interrupt::install()?;
     let outcome = cr_replay::run(&spec, fleet, trace, &mut sinks, &interrupt.flag());
     progress.finish();
     let outcome = outcome.map_err(classify)?;
@@ -68,7 +72,7 @@ pub(crate) fn run(args: &RunArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
 pub(crate) fn classify(error: ReplayError) -> anyhow::Error {
     match error {
         ReplayError::Engine(_) | ReplayError::Sink(_) => error.into(),
-        other => cr_cli::bad_input(other.to_string()),
+        other => bad_input(other.to_string()),
     }
 }
 
@@ -141,6 +145,11 @@ fn verdict(args: &RunArgs, outcome: Outcome) -> anyhow::Result<Exit> {
         None => {}
     }
     let summary = outcome.summary;
+    if args.measure.slo_ttft_p99.is_some() && summary.requests.offered == 0 {
+        return Err(bad_input(
+            "no request was measured, so no SLO can be judged; look at --warmup and the trace",
+        ));
+    }
     match args.measure.slo_ttft_p99 {
         Some(slo) if summary.saturated || summary.ttft_s.p99 > slo => Ok(Exit::No),
         _ => Ok(Exit::Done),

@@ -363,3 +363,21 @@ fn a_run_is_heard_on_a_socket() {
     assert!(text.lines().last().is_some_and(|l| l.contains(r#""complete":true"#)), "{text}");
     assert!(!socket.exists(), "the socket goes with the run");
 }
+
+#[test]
+fn an_output_that_is_an_input_is_refused_and_left_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = trace(folder.path(), "w.jsonl", 40, true);
+    let before = std::fs::read(&trace).expect("reads");
+    let refused = refusal(&sim(&trace, &["-o", trace.to_str().expect("is text")]), 2);
+    assert!(refused.contains("is also an input"), "{refused}");
+    assert_eq!(std::fs::read(&trace).expect("reads"), before);
+}
+
+#[test]
+fn an_slo_over_nothing_is_no_pass() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = trace(folder.path(), "w.jsonl", 40, true);
+    let refused = refusal(&sim(&trace, &["--warmup", "10m", "--slo-ttft-p99", "1s", "--format", "json"]), 2);
+    assert!(refused.contains("no request was measured"), "{refused}");
+}

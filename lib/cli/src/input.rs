@@ -1,8 +1,9 @@
 //! Opening inputs: a path, or `-` for stdin.
 
 use crate::exit::bad_input;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, BufRead, BufReader, IsTerminal};
+use std::sync::Mutex;
 
 const BUFFER_BYTES: usize = 256 * 1024;
 
@@ -35,8 +36,43 @@ impl Input {
         if meta.is_dir() {
             return Err(bad_input(format!("cannot open {path}: it is a folder, a file is wanted")));
         }
+        remember(&file);
         let bytes = meta.is_file().then_some(meta.len());
         Ok(Input { reader: Box::new(BufReader::with_capacity(BUFFER_BYTES, file)), name: path.into(), bytes })
+    }
+}
+
+/// The regular files that this process has opened, by device and inode: none of them may be written over.
+static OPENED: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
+
+/// Device and inode of a regular file; `None` for pipes and devices, and where the system has no such numbers.
+#[cfg(unix)]
+fn identity(meta: &Metadata) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    meta.is_file().then(|| (meta.dev(), meta.ino()))
+}
+
+#[cfg(not(unix))]
+fn identity(_meta: &Metadata) -> Option<(u64, u64)> {
+    None
+}
+
+/// Remembers an opened file.
+pub(crate) fn remember(file: &File) {
+    let known = file.metadata().ok().as_ref().and_then(identity);
+    if let (Some(known), Ok(mut opened)) = (known, OPENED.lock()) {
+        opened.push(known);
+    }
+}
+
+/// Refuses a path to write to that this process has opened already: creating it would destroy what is read from it.
+pub(crate) fn refuse_if_read(path: &str) -> anyhow::Result<()> {
+    let Some(wanted) = std::fs::metadata(path).ok().as_ref().and_then(identity) else { return Ok(()) };
+    match OPENED.lock() {
+        Ok(opened) if opened.contains(&wanted) => {
+            Err(bad_input(format!("{path} is also an input or another output; give the output another name")))
+        }
+        _ => Ok(()),
     }
 }
 

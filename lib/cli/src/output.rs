@@ -17,13 +17,15 @@ impl Output {
     /// Creates the file at once (so that a path that cannot be written fails before any work), or takes stdout.
     ///
     /// # Errors
-    /// A path that cannot be created, as an error of the user's input.
+    /// A path that cannot be created, or that this process reads or writes already, as an error of the user's input.
     pub fn create(path: Option<&str>) -> anyhow::Result<Output> {
         let (raw, name): (Box<dyn Write + Send>, String) = match path {
             None | Some("-") => (Box::new(io::stdout()), "<stdout>".into()),
             Some(path) => {
+                crate::input::refuse_if_read(path)?;
                 let file = File::create(path)
                     .map_err(|e| bad_input(format!("cannot write {path}: {}", crate::input::reason(&e))))?;
+                crate::input::remember(&file);
                 (Box::new(file), path.into())
             }
         };

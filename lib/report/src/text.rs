@@ -84,7 +84,10 @@ fn write_summary(out: &mut String, s: &Summary) -> std::fmt::Result {
         )?;
     }
     if s.in_sample {
-        writeln!(out, "  in sample   the table was planned from the requests it is tested on")?;
+        writeln!(
+            out,
+            "  in sample   the table was planned from a trace; if from this one, it knew what would come"
+        )?;
     }
     Ok(())
 }

@@ -53,6 +53,6 @@ fn what_went_wrong_is_said() {
       queue   3.24 ms      0 s  6.00 ms  62.7 ms  89.9 ms      400
       fairness    Jain 0.977, worst tenant k6 at 1.33 times the mean TTFT
       saturated   failures above 5 %, or a queue that still grew: the latencies mean nothing
-      in sample   the table was planned from the requests it is tested on
+      in sample   the table was planned from a trace; if from this one, it knew what would come
     "#);
 }

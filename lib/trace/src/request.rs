@@ -116,6 +116,14 @@ impl Request {
         if self.key.is_empty() {
             return Some("key is empty".into());
         }
+        // Keys are printed; a terminal must not take them for commands.
+        if let Some(text) = [Some(&self.key), self.tenant.as_ref()]
+            .into_iter()
+            .flatten()
+            .find(|t| t.contains(char::is_control))
+        {
+            return Some(format!("{text:?} has control characters; a key or tenant is printable text"));
+        }
         if self.prompt.is_empty() {
             return Some("the prompt has no segments".into());
         }

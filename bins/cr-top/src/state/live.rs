@@ -213,6 +213,10 @@ impl Live {
             self.cancelled += 1;
             return;
         }
+        // In flight when the run was stopped: neither completed nor failed.
+        if fail.reason == FailReason::Interrupted {
+            return;
+        }
         self.failed += 1;
         self.series.at(fail.t_s).failed += 1;
         let place = fail.shard.map_or(String::new(), |shard| format!(" on shard {shard}"));

@@ -12,12 +12,19 @@ const MIN_GROWTH: f64 = 4.0;
 /// The factor by which it must have grown.
 const MIN_RATIO: f64 = 1.5;
 
+/// Or the requests by which it must have grown, whatever it was,
+const MIN_BACKLOG: f64 = 16.0;
+
+/// and the share of the requests sent to a shard meanwhile: that of failures that counts as saturation.
+const MIN_BACKLOG_SHARE: f64 = super::MAX_FAILED_SHARE;
+
 /// The longest queue of any shard over time, in bins of equal width.
 ///
 /// **The rule.** Let the span from the start of the window to the last arrival be cut into four quarters, and let q₂, q₃ and q₄
 /// be the mean, over the snapshots of a quarter, of the longest queue of any shard. The queue still grows if
-/// q₂ < q₃ < q₄, q₄ ≥ 1.5·q₂ and q₄ − q₂ ≥ 4 requests. (Under a steady overload the queue grows linearly, and
-/// q₂ : q₃ : q₄ = 3 : 5 : 7.) The first quarter is left out because every queue fills then. The longest queue counts, and not
+/// q₂ < q₃ < q₄ and either q₄ ≥ 1.5·q₂ and q₄ − q₂ ≥ 4 requests (under a steady overload the queue grows linearly from
+/// nothing, and q₂ : q₃ : q₄ = 3 : 5 : 7), or q₄ − q₂ ≥ 16 requests and 5 % of what a shard is sent in that time (the window may
+/// open on a backlog; a fleet whose queues take in a twentieth of the requests does not keep up). The first quarter is left out because every queue fills then. The longest queue counts, and not
 /// the sum, because one overloaded shard among many idle ones sets the fleet's tail.
 #[derive(Clone, Debug)]
 pub(super) struct QueueSeries {
@@ -54,8 +61,8 @@ impl QueueSeries {
         self.bins[bin].1 += 1;
     }
 
-    /// The rule, for arrivals that end at `last_arrival_s`.
-    pub(super) fn still_grows(&self, last_arrival_s: f64) -> bool {
+    /// The rule, for arrivals that end at `last_arrival_s`, `per_shard` of them for every shard.
+    pub(super) fn still_grows(&self, last_arrival_s: f64, per_shard: f64) -> bool {
         let span_s = last_arrival_s - self.from_s;
         let mut quarters = [(0.0, 0u64); 4];
         for (index, &(sum, count)) in self.bins.iter().enumerate() {
@@ -69,7 +76,10 @@ impl QueueSeries {
             return false;
         }
         let [_, q2, q3, q4] = quarters.map(|(sum, count)| sum / count as f64);
-        q2 < q3 && q3 < q4 && q4 >= MIN_RATIO * q2 && q4 - q2 >= MIN_GROWTH
+        let from_empty = q4 >= MIN_RATIO * q2 && q4 - q2 >= MIN_GROWTH;
+        // The middles of the two quarters lie half the span apart.
+        let on_backlog = q4 - q2 >= MIN_BACKLOG.max(MIN_BACKLOG_SHARE * per_shard / 2.0);
+        q2 < q3 && q3 < q4 && (from_empty || on_backlog)
     }
 }
 
@@ -84,7 +94,13 @@ mod tests {
             series.record(t_s, queue((t_s - 10.0) / span_s));
             t_s += 0.25;
         }
-        series.still_grows(10.0 + span_s)
+        series.still_grows(10.0 + span_s, 1000.0)
+    }
+
+    #[test]
+    fn a_backlog_that_the_window_opens_on_may_still_grow() {
+        assert!(grows(100.0, |x| 100 + (100.0 * x) as u64));
+        assert!(!grows(100.0, |x| 100 + (30.0 * x) as u64), "15 requests in half the time are noise");
     }
 
     #[test]

@@ -200,7 +200,8 @@ impl Aggregator {
         let requests = self.requests();
         let ended = requests.completed + requests.failed;
         let failing = requests.failed as f64 > MAX_FAILED_SHARE * ended as f64;
-        failing || self.queue.still_grows(self.counts.last_arrival_s)
+        let per_shard = requests.offered as f64 / f64::from(self.header.shards.max(1));
+        failing || self.queue.still_grows(self.counts.last_arrival_s, per_shard)
     }
 
     fn finish(&mut self, event: &Finish) {
