@@ -42,17 +42,21 @@ impl Output {
     /// # Errors
     /// A failed write, with the output's name.
     pub fn finish(mut self) -> anyhow::Result<()> {
-        let name = self.name.clone();
-        self.flush().map_err(|e| anyhow::Error::from(e).context(format!("cannot write {name}")))
+        Ok(self.flush()?)
+    }
+
+    /// The system's word with the output's name before it; its kind stays, so that a closed pipe is still known as one.
+    fn named(&self, error: io::Error) -> io::Error {
+        io::Error::new(error.kind(), format!("cannot write {}: {error}", self.name))
     }
 }
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.writer.write(bytes)
+        self.writer.write(bytes).map_err(|error| self.named(error))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.writer.flush()
+        self.writer.flush().map_err(|error| self.named(error))
     }
 }

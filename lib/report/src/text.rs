@@ -77,6 +77,11 @@ fn write_summary(out: &mut String, s: &Summary) -> std::fmt::Result {
         let (jain, times) = (three(s.fairness.jain), ratio(s.fairness.worst_ratio));
         writeln!(out, "  fairness    Jain {jain}, worst tenant {worst} at {times} times the mean TTFT")?;
     }
+    write_caveats(out, s)
+}
+
+/// What a reader must know before quoting the figures.
+fn write_caveats(out: &mut String, s: &Summary) -> std::fmt::Result {
     if s.saturated {
         writeln!(
             out,

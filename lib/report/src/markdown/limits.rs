@@ -4,6 +4,7 @@ use super::escape;
 use crate::capacity::Censored;
 use crate::format::{count, rate};
 use crate::record::Record;
+use crate::result::Aggregate;
 use std::collections::BTreeSet;
 use std::fmt::{Result, Write};
 
@@ -19,6 +20,15 @@ pub(super) fn write(out: &mut String, record: &Record) -> Result {
         writeln!(out, "- {limit}")?;
     }
     Ok(())
+}
+
+/// The saturated cells by name.
+fn saturated_cells(cells: &[Aggregate]) -> Vec<String> {
+    let name = |cell: &Aggregate| {
+        let at = cell.qps.map(|qps| format!(" at {} QPS", rate(qps))).unwrap_or_default();
+        format!("{}{at}", escape(&cell.policy))
+    };
+    cells.iter().filter(|cell| cell.saturated()).map(name).collect()
 }
 
 fn limits(record: &Record) -> Vec<String> {
@@ -37,17 +47,7 @@ fn limits(record: &Record) -> Vec<String> {
             count(fewest)
         ));
     }
-    let saturated: Vec<String> = cells
-        .iter()
-        .filter(|cell| cell.saturated())
-        .map(|cell| {
-            format!(
-                "{}{}",
-                escape(&cell.policy),
-                cell.qps.map(|qps| format!(" at {} QPS", rate(qps))).unwrap_or_default()
-            )
-        })
-        .collect();
+    let saturated = saturated_cells(cells);
     if !saturated.is_empty() {
         limits.push(format!("Saturated, so without a latency: {}.", saturated.join(", ")));
     }
