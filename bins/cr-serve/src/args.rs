@@ -1,8 +1,10 @@
 //! What is typed.
 
+use crate::calibrate::CalibrateArgs;
 use crate::compare::{CompareArgs, ReportArgs};
 use crate::generate::GenerateArgs;
 use crate::model::{ModelArgs, ModelCommand};
+use crate::validate::ValidateArgs;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use cr_cli::CommonArgs;
 use cr_cli::extras::Extra;
@@ -26,6 +28,12 @@ pub(crate) enum Command {
     /// Run a suite: every policy, rate and seed over one workload
     #[command(after_long_help = SWEEP_EXAMPLES)]
     Sweep(SweepArgs),
+    /// Measure a model on this device and fit a cost model to it
+    #[command(after_long_help = CALIBRATE_EXAMPLES)]
+    Calibrate(CalibrateArgs),
+    /// Hold the simulator against the real model on one trace
+    #[command(after_long_help = VALIDATE_EXAMPLES)]
+    Validate(Box<ValidateArgs>),
     /// Continue a prompt with a model's own tokens
     #[command(after_long_help = GENERATE_EXAMPLES)]
     Generate(GenerateArgs),
@@ -69,6 +77,18 @@ Examples:
   The everyday bench, watched live from another terminal:
       cr-serve sweep configs/suites/bench.toml -o events.ndjson
       cr-top events.ndjson";
+
+const CALIBRATE_EXAMPLES: &str = "\
+Examples:
+  A cost model of the built-in model on this device, then a simulated fleet of such devices:
+      cr-serve calibrate -o cost.toml
+      cr-serve run w.jsonl --shards 30 --engine sim --cost cost.toml";
+
+const VALIDATE_EXAMPLES: &str = "\
+Examples:
+  How far is the simulator from the model on my traffic?
+      cr-serve validate w.jsonl --shards 4 --policy sticky
+      cr-serve validate w.jsonl --shards 4 --policy cacheroute --plan-from 25% --cost cost.toml --format json";
 
 const GENERATE_EXAMPLES: &str = "\
 Examples:

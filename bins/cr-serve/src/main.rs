@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod calibrate;
 mod compare;
 mod engine;
 mod generate;
@@ -12,6 +13,7 @@ mod requests;
 mod run;
 mod sweep;
 mod tables;
+mod validate;
 mod watch;
 
 use args::{Args, Command};
@@ -25,6 +27,8 @@ fn main() -> ExitCode {
     cr_cli::run("cr-serve", || match &args.command {
         Command::Run(args) => run::run(args, common),
         Command::Sweep(args) => sweep::run(args, common),
+        Command::Calibrate(args) => calibrate::run(args, common),
+        Command::Validate(args) => validate::run(args, common),
         Command::Generate(args) => generate::run(args, common),
         Command::Model(command) => model::run(command),
         Command::Report(args) => compare::report(args, common),

@@ -1,6 +1,6 @@
 //! `cr-serve run`: one trace under one policy.
 
-use crate::args::{Format, OutputArgs, RunArgs};
+use crate::args::{Format, MeasureArgs, OutputArgs, RunArgs};
 use crate::listen::Listen;
 use crate::requests::Requests;
 use crate::tables::{self, Routing};
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &RunArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
         header: Header {
             requests_expected: requests,
             plan_requests: plan_from.map_or(0, |plan| plan.requests),
-            ..header(args, &routing, &engine, &shard)
+            ..header_of(&args.measure, &routing, &engine, &shard)
         },
         vnodes: args.routing.vnodes,
         tables: routing.tables.clone(),
@@ -76,12 +76,18 @@ pub(crate) fn classify(error: ReplayError) -> anyhow::Error {
     }
 }
 
-fn header(args: &RunArgs, routing: &Routing, engine: &Engine, shard: &ShardConfig) -> Header {
+/// What a run says of itself, as far as the flags tell.
+pub(crate) fn header_of(
+    measure: &MeasureArgs,
+    routing: &Routing,
+    engine: &Engine,
+    shard: &ShardConfig,
+) -> Header {
     Header {
         schema: SCHEMA.into(),
         generator: cr_replay::GENERATOR.into(),
         policy: routing.policy.clone(),
-        seed: args.measure.seed,
+        seed: measure.seed,
         engine: engine.kind().into(),
         model: engine.name().into(),
         device: engine.device().into(),
@@ -90,8 +96,8 @@ fn header(args: &RunArgs, routing: &Routing, engine: &Engine, shard: &ShardConfi
         kv_blocks: shard.kv_blocks,
         clock: "virtual".into(),
         durations: engine.durations().into(),
-        warmup_s: args.measure.warmup,
-        slo: Slo { ttft_p99_s: args.measure.slo_ttft_p99 },
+        warmup_s: measure.warmup,
+        slo: Slo { ttft_p99_s: measure.slo_ttft_p99 },
         in_sample: routing.tables.iter().any(|table| table.meta().in_sample),
         ..Header::default()
     }

@@ -34,6 +34,11 @@ impl Progress {
         Progress(bar)
     }
 
+    /// Sets how much there is to do, where that is found out on the way.
+    pub fn length(&self, total: u64) {
+        self.0.set_length(total);
+    }
+
     /// Sets how far it is.
     pub fn set(&self, position: u64) {
         self.0.set_position(position);

@@ -15,9 +15,11 @@
 //! picoseconds, so sums over steps are exact in any order.
 #![forbid(unsafe_code)]
 
+mod fit;
 mod model;
 mod named;
 mod work;
 
+pub use fit::{FitError, FitFailure, Sample};
 pub use model::{CostError, CostModel};
 pub use work::StepWork;

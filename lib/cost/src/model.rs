@@ -95,6 +95,31 @@ impl CostModel {
             let what = format!("schema is {:?}, expected {SCHEMA:?}", parsed.schema);
             return Err(CostError::Toml { file: file.into(), what });
         }
+        Self::checked(file, parsed)
+    }
+
+    /// A model from its coefficients in milliseconds: base, then per prefill token, context token and pair, then per
+    /// decoding sequence and context token of those.
+    ///
+    /// # Errors
+    /// As [`CostModel::from_toml`].
+    pub fn from_ms(name: &str, source: &str, ms: [f64; 6]) -> Result<CostModel, CostError> {
+        let [base_ms, prefill_token_ms, prefill_ctx_ms, prefill_pair_ms, decode_seq_ms, decode_ctx_ms] = ms;
+        let step = StepMs {
+            base_ms,
+            prefill_token_ms,
+            prefill_ctx_ms,
+            prefill_pair_ms,
+            decode_seq_ms,
+            decode_ctx_ms,
+        };
+        Self::checked(
+            name,
+            CostFile { schema: SCHEMA.into(), name: name.into(), source: source.into(), step },
+        )
+    }
+
+    fn checked(file: &str, parsed: CostFile) -> Result<CostModel, CostError> {
         let step = parsed.step;
         let model = CostModel {
             base_ps: coefficient(file, "base_ms", step.base_ms)?,

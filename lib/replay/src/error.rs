@@ -25,4 +25,7 @@ pub enum ReplayError {
     /// The plan learned from the head of the trace cannot be made.
     #[error("cannot plan from the head of the trace: {0}")]
     Plan(String),
+    /// Somebody asked for it to end.
+    #[error("interrupted")]
+    Interrupted,
 }

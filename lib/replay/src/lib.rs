@@ -12,6 +12,7 @@
 
 mod agenda;
 mod arrivals;
+pub mod calibrate;
 pub mod engines;
 mod error;
 pub mod fleet;
@@ -21,6 +22,7 @@ mod router;
 pub mod run;
 pub mod sink;
 pub mod suite;
+pub mod validate;
 
 pub use engines::Engine;
 pub use error::ReplayError;

@@ -29,6 +29,11 @@ impl Time {
         self.0 as f64 / 1e12
     }
 
+    /// In milliseconds.
+    pub fn as_ms(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
     /// The time since `earlier`, zero where `earlier` is later.
     pub fn since(self, earlier: Time) -> Time {
         Time(self.0.saturating_sub(earlier.0))
