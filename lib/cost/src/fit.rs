@@ -162,9 +162,10 @@ fn solve(gram: &[[f64; TERMS]; TERMS], target: &[f64; TERMS], free: &[bool; TERM
             return None;
         }
         for below in column + 1..n {
-            let factor = rows[below][column] / rows[column][column];
-            for k in column..=n {
-                rows[below][k] -= factor * rows[column][k];
+            let (above, rest) = rows.split_at_mut(below);
+            let factor = rest[0][column] / above[column][column];
+            for (value, pivot) in rest[0].iter_mut().zip(&above[column]) {
+                *value -= factor * pivot;
             }
         }
     }
