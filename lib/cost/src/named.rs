@@ -4,7 +4,10 @@ use crate::{CostError, CostModel};
 
 /// The cost models that are part of the binary, so that their names work from any folder.
 const BUILT_IN: &[(&str, &str)] = &[
+    ("8b-h100", include_str!("../../../configs/costs/8b-h100.toml")),
+    ("32b-2xh100", include_str!("../../../configs/costs/32b-2xh100.toml")),
     ("70b-2xh100", include_str!("../../../configs/costs/70b-2xh100.toml")),
+    ("70b-fp16-2xh100", include_str!("../../../configs/costs/70b-fp16-2xh100.toml")),
     ("worked-example", include_str!("../../../configs/costs/worked-example.toml")),
 ];
 
