@@ -76,7 +76,10 @@ const SWEEP_EXAMPLES: &str = "\
 Examples:
   The everyday bench, watched live from another terminal:
       cr-serve sweep configs/suites/bench.toml -o events.ndjson
-      cr-top events.ndjson";
+      cr-top events.ndjson
+
+  A simulated ladder with capacities to 5 %; stopped and started again, it goes on where it was:
+      cr-serve sweep ladder.toml --report out --jobs 8 --refine 5%";
 
 const CALIBRATE_EXAMPLES: &str = "\
 Examples:
@@ -256,4 +259,20 @@ pub(crate) struct SweepArgs {
     /// Write the report into this folder [default: reports/ and the suite's name]
     #[arg(long, value_name = "DIR")]
     pub(crate) report: Option<std::path::PathBuf>,
+    #[command(flatten)]
+    pub(crate) making: MakingArgs,
+}
+
+/// How the runs of a suite are made.
+#[derive(ClapArgs, Debug)]
+pub(crate) struct MakingArgs {
+    /// Simulated runs made at a time [default: one a core]; a real model runs alone
+    #[arg(short, long, value_name = "N", value_parser = quantity::positive_u32)]
+    pub(crate) jobs: Option<u32>,
+    /// Halve the gaps around each capacity until they are at most this share of the rate
+    #[arg(long, value_name = "SHARE", value_parser = quantity::share)]
+    pub(crate) refine: Option<f64>,
+    /// Run everything again, also what an interrupted sweep has finished
+    #[arg(long)]
+    pub(crate) restart: bool,
 }

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod board;
 mod calibrate;
 mod compare;
 mod engine;

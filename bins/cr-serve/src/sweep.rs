@@ -1,145 +1,140 @@
-//! `cr-serve sweep`: every policy, rate and seed of a suite, and the report.
+//! `cr-serve sweep`: every policy, rate, seed and variant of a suite, and the report.
 
-use crate::args::SweepArgs;
+use crate::args::{MakingArgs, SweepArgs};
+use crate::board::Board;
 use crate::report;
-use crate::watch::Watch;
 use anyhow::Context;
 use cr_cli::signals::Interrupt;
-use cr_cli::{CommonArgs, Exit, InputContext, Output, Progress};
-use cr_replay::sink::{EventSink, JsonLines, Tee};
-use cr_replay::suite::{Cell, Suite, Sweep};
-use cr_replay::{Outcome, Stop};
-use cr_report::events::Event;
-use cr_report::{RunReport, SuiteReport};
-use std::cell::RefCell;
-use std::io;
+use cr_cli::{CommonArgs, Exit, InputContext, Output, bad_input};
+use cr_replay::Stop;
+use cr_replay::suite::{Journal, Made, Making, Suite, Sweep};
+use cr_report::SuiteReport;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 use std::time::SystemTime;
 
-/// Runs the suite; the report is written anew after every run, so that an interruption loses nothing.
+/// The finished runs of a suite, in the folder of its report.
+const JOURNAL: &str = "cells.jsonl";
+
+/// Runs the suite; every finished run is written at once, so that an interruption loses nothing.
 pub(crate) fn run(args: &SweepArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
-    let started = SystemTime::now();
-    let text = cr_cli::input::read_to_string(&args.suite)?;
-    let suite = Suite::from_toml(&text, &args.suite).bad_input()?;
+    let mut suite = read(&args.suite)?;
+    if let Some(share) = args.making.refine {
+        suite.refine(share).map_err(|what| bad_input(format!("--refine: {what}")))?;
+    }
     let dir = args.report.clone().unwrap_or_else(|| PathBuf::from("reports").join(&suite.name));
     report::prepare(&dir)?;
-    let events = match &args.output {
-        Some(path) => Some(SharedLines(Rc::new(RefCell::new(JsonLines::new(Output::create(Some(path))?))))),
-        None => None,
-    };
-    let interrupt = Interrupt::install()?;
-    let sweep = Sweep::new(suite, &interrupt.flag()).map_err(crate::run::classify)?;
-    common.note(setting(&sweep));
-
-    let mut report = empty_report(&sweep, &args.suite, &dir);
-    let cells = sweep.cells();
-    let mut stopped = None;
-    for (index, cell) in cells.iter().enumerate() {
-        let outcome = one(&sweep, cell, index, cells.len(), events.clone(), common, &interrupt)?;
-        stopped = outcome.stopped;
-        report.runs.push(RunReport::of(&outcome.aggregator, stopped.is_none()));
-        if index + 1 < cells.len() && stopped.is_none() {
-            report::write(&dir, &report, sweep.engine().device(), started)?;
-        } else {
-            break;
-        }
-    }
-    report::write(&dir, &report, sweep.engine().device(), started)?;
+    let events = args.output.as_deref().map(|path| Output::create(Some(path))).transpose()?;
+    let made = Suited::make(suite, &dir, &args.making, events, common, |sweep| {
+        let mut report = sweep.report();
+        report.commands = vec![command("sweep", &args.suite, &dir, args.making.refine)];
+        report
+    })?;
     anstream::print!("{}", report::answer(&dir)?);
-    match stopped {
-        None => Ok(Exit::Done),
-        Some(Stop::Interrupted) => Ok(Exit::Interrupted),
-        Some(Stop::Trace(error)) => Err(error).bad_input(),
-        Some(Stop::Engine(error)) => Err(error).context("the suite stopped"),
+    made.exit()
+}
+
+/// Reads and checks a suite.
+pub(crate) fn read(path: &str) -> anyhow::Result<Suite> {
+    let text = cr_cli::input::read_to_string(path)?;
+    Suite::from_toml(&text, path).bad_input()
+}
+
+/// The command that makes the report again.
+pub(crate) fn command(verb: &str, suite: &str, dir: &Path, refine: Option<f64>) -> String {
+    let refine = refine.map(|share| format!(" --refine {}%", 100.0 * share)).unwrap_or_default();
+    format!("cr-serve {verb} {suite} --report {}{refine}", dir.display())
+}
+
+/// A suite whose runs have been made and whose report has been written.
+pub(crate) struct Suited {
+    made: Made,
+}
+
+impl Suited {
+    /// Makes the runs and writes the report into `dir`; `frame` gives the report's frame.
+    pub(crate) fn make(
+        suite: Suite,
+        dir: &Path,
+        args: &MakingArgs,
+        events: Option<Output>,
+        common: &CommonArgs,
+        frame: impl Fn(&Sweep) -> SuiteReport,
+    ) -> anyhow::Result<Suited> {
+        let started = SystemTime::now();
+        let interrupt = Interrupt::install()?;
+        let flag = interrupt.flag();
+        let sweep = Sweep::new(suite, &flag).map_err(crate::run::classify)?;
+        common.note(setting(&sweep));
+        let path = dir.join(JOURNAL);
+        let journal = Journal::open(&path, &build()?, args.restart).map_err(|error| {
+            bad_input(format!("cannot keep finished runs in {}: {error}", path.display()))
+        })?;
+        let report = frame(&sweep);
+        // Events of several runs at once would mix in one file.
+        let alone = events.is_some() || !sweep.parallel();
+        let board = Board::new(&sweep, common, events, alone, |runs| {
+            let partial = SuiteReport { runs, ..report.clone() };
+            report::write(dir, &partial, sweep.engine().device(), started)
+        });
+        let making = Making {
+            jobs: if alone { 1 } else { jobs(args) },
+            journal: Some(&journal),
+            interrupt: &flag,
+            watcher: &board,
+        };
+        let made = sweep.make(&making);
+        board.finish();
+        let mut made = made.map_err(crate::run::classify)?;
+        let expected = report.expected_runs.map(|runs| runs + made.refined as u64);
+        let report =
+            SuiteReport { runs: std::mem::take(&mut made.runs), expected_runs: expected, ..report.clone() };
+        report::write(dir, &report, sweep.engine().device(), started)?;
+        drop(board);
+        if made.stopped.is_none() && !sweep.repeatable() {
+            journal.remove().with_context(|| format!("cannot remove {}", path.display()))?;
+        }
+        Ok(Suited { made })
+    }
+
+    /// How the process ends.
+    pub(crate) fn exit(self) -> anyhow::Result<Exit> {
+        match self.made.stopped {
+            None => Ok(Exit::Done),
+            Some(Stop::Interrupted) => Ok(Exit::Interrupted),
+            Some(Stop::Trace(error)) => Err(error).bad_input(),
+            Some(Stop::Engine(error)) => Err(error).context("the suite stopped"),
+        }
     }
 }
 
-fn one(
-    sweep: &Sweep,
-    cell: &Cell,
-    index: usize,
-    cells: usize,
-    events: Option<SharedLines>,
-    common: &CommonArgs,
-    interrupt: &Interrupt,
-) -> anyhow::Result<Outcome> {
-    let what = format!("[{}/{cells}] {} seed {}", index + 1, cell.policy, cell.seed);
-    let progress = Progress::new(common, &what, "requests", sweep.suite().workload.requests);
-    let mut sinks = Tee::default();
-    if let Some(events) = events {
-        sinks.0.push(Box::new(events));
-    }
-    sinks.0.push(Box::new(Watch::new(progress.clone())));
-    let outcome = sweep.run(cell, &mut sinks, &interrupt.flag());
-    progress.finish();
-    let outcome = outcome.map_err(crate::run::classify)?;
-    let summary = &outcome.summary;
-    common.note(format!(
-        "{what:<28} hit {:5.1} %  imbalance {:.2} requests {:.2} busy  p99 TTFT {:.3} s{}",
-        100.0 * summary.served_hit,
-        summary.imbalance.requests,
-        summary.imbalance.busy,
-        summary.ttft_s.p99,
-        if summary.saturated { "  (saturated)" } else { "" },
-    ));
-    Ok(outcome)
+fn jobs(args: &MakingArgs) -> usize {
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    args.jobs.map_or_else(cores, |jobs| jobs as usize)
+}
+
+/// Names this very program, so that runs of another build are not taken for its own.
+fn build() -> anyhow::Result<String> {
+    let bytes =
+        std::env::current_exe().and_then(std::fs::read).context("cannot read this program's own file")?;
+    Ok(cr_replay::suite::journal::digest(&bytes))
 }
 
 /// What is run, in a line.
 fn setting(sweep: &Sweep) -> String {
     let (suite, engine) = (sweep.suite(), sweep.engine());
-    let cells = sweep.cells();
-    let rates: Vec<String> = {
-        let mut rates: Vec<f64> = cells.iter().map(|cell| cell.qps).collect();
-        rates.dedup();
-        rates.iter().map(|qps| format!("{qps}")).collect()
+    let rates: Vec<String> = sweep.rates().iter().map(|qps| format!("{qps}")).collect();
+    let variants = match sweep.variants() {
+        1 => String::new(),
+        count => format!(" {count} variants,"),
     };
     format!(
-        "suite {}: {} on {} ({}), {} shards, {} QPS, {} runs",
+        "suite {}: {} on {} ({}), {} shards,{variants} {} QPS, {} runs",
         suite.name,
         engine.name(),
         engine.device(),
         engine.durations(),
         suite.fleet.shards,
         rates.join(", "),
-        cells.len(),
+        sweep.cells().len(),
     )
-}
-
-fn empty_report(sweep: &Sweep, path: &str, dir: &Path) -> SuiteReport {
-    let suite = sweep.suite();
-    let mut notes = suite.notes.clone();
-    if let Some(capacity) = sweep.capacity_qps() {
-        let (shards, qps) = (suite.fleet.shards, sweep.cells().first().map_or(0.0, |cell| cell.qps));
-        notes.push(format!(
-            "The rate of {qps} QPS is {:.0} % of {capacity:.1} QPS, what {shards} shards of this device finish when each is handed requests all at once.",
-            100.0 * qps / capacity
-        ));
-    }
-    SuiteReport {
-        suite: suite.name.clone(),
-        title: suite.title.clone(),
-        baseline: Some(suite.baseline.clone()),
-        candidate: Some(suite.candidate.clone()),
-        slo: suite.slo,
-        commands: vec![format!("cr-serve sweep {path} --report {}", dir.display())],
-        notes,
-        expected_runs: Some(sweep.cells().len() as u64),
-        ..SuiteReport::default()
-    }
-}
-
-/// One file of events for all runs, one after the other.
-#[derive(Clone)]
-struct SharedLines(Rc<RefCell<JsonLines<Output>>>);
-
-impl EventSink for SharedLines {
-    fn event(&mut self, event: &Event) -> io::Result<()> {
-        self.0.borrow_mut().event(event)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.borrow_mut().flush()
-    }
 }

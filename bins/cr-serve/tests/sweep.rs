@@ -78,16 +78,125 @@ fn a_suite_gives_a_report_and_the_same_one_again() {
     assert_eq!(result["runs"].as_array().map(Vec::len), Some(9));
     assert_eq!(result["aggregates"].as_array().map(Vec::len), Some(3));
 
-    // The same command again writes the same bytes everywhere but in run.json.
+    // The same command again writes the same bytes everywhere but in run.json and the working file of finished cells.
     let kept = folder.path().join("kept");
     std::fs::rename(&first, &kept).expect("moves");
     assert!(sweep(&suite, &first).status.success());
     for entry in std::fs::read_dir(&kept).expect("is a folder") {
         let name = entry.expect("is an entry").file_name();
-        if name != "run.json" {
+        if name != "run.json" && name != "cells.jsonl" {
             let (a, b) = (std::fs::read(kept.join(&name)), std::fs::read(first.join(&name)));
             assert_eq!(a.expect("reads"), b.expect("reads"), "{name:?}");
         }
+    }
+}
+
+/// A suite of four variants with a ladder that is refined: 4 × 3 × 3 × 2 runs and some more.
+fn ladder() -> String {
+    let vary = r#"
+[[vary]]
+name = "shards"
+field = "fleet.shards"
+values = [2, 4]
+
+[[vary]]
+name = "keys"
+points = [
+    { label = "few", set = { "workload.popularity.keys" = 12 } },
+    { label = "many", set = { "workload.popularity.keys" = 48, "workload.prompt.1.tokens" = 128 } },
+]
+
+[load]
+qps = [20, 60, 180]
+refine = 0.2
+"#;
+    let load = "[load]\nutilisation = 0.8\nprobe_requests = 64\n";
+    let text = SUITE.replacen(load, vary, 1).replacen(
+        "seeds = [1, 2, 3]",
+        "seeds = [1, 2]\nslo = { ttft_p99_s = 0.2 }",
+        1,
+    );
+    assert_ne!(text, SUITE);
+    text
+}
+
+fn sweep_with(suite: &Path, dir: &Path, more: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_cr-serve"))
+        .args(["sweep", suite.to_str().expect("is text"), "--report", dir.to_str().expect("is text")])
+        .args(more)
+        .current_dir(dir.parent().expect("has one"))
+        .stdin(Stdio::null())
+        .output()
+        .expect("starts")
+}
+
+fn read(dir: &Path, name: &str) -> String {
+    std::fs::read_to_string(dir.join(name)).expect("was written")
+}
+
+#[test]
+fn the_number_of_jobs_and_an_interruption_change_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let suite = folder.path().join("ladder.toml");
+    std::fs::write(&suite, ladder()).expect("is written");
+    let dir = folder.path().join("report");
+    let files = ["report.md", "result.json", "detail.json", "capacity.svg", "p99-rate.svg"];
+    let one = sweep_with(&suite, &dir, &["--jobs", "1"]);
+    assert!(one.status.success(), "{}", String::from_utf8_lossy(&one.stderr));
+    let want = files.map(|name| read(&dir, name));
+    let cells = read(&dir, "cells.jsonl");
+    let result: Value = serde_json::from_str(&want[1]).expect("is JSON");
+    let runs = result["runs"].as_array().map_or(0, Vec::len);
+    assert_eq!(result["variants"].as_array().map(Vec::len), Some(4));
+    assert!(runs > 72 && cells.lines().count() == runs, "{runs} runs; refinement adds to 72");
+    assert!(result["capacity"].as_array().is_some_and(|all| all.len() == 12));
+
+    // All at once, from nothing.
+    let all = sweep_with(&suite, &dir, &["--jobs", "7", "--restart"]);
+    assert!(all.status.success() && files.map(|name| read(&dir, name)) == want, "jobs change the result");
+
+    // As if it had been killed in the middle of a line.
+    let half: String = cells.lines().take(31).map(|line| format!("{line}\n")).collect();
+    std::fs::write(dir.join("cells.jsonl"), format!("{half}{}", &cells[half.len()..half.len() + 100]))
+        .expect("is written");
+    files.iter().for_each(|name| std::fs::remove_file(dir.join(name)).expect("was there"));
+    let rest = sweep_with(&suite, &dir, &["--jobs", "2"]);
+    assert_eq!(String::from_utf8_lossy(&rest.stderr).matches("(from before)").count(), 31);
+    assert_eq!(files.map(|name| read(&dir, name)), want);
+
+    // Another seed makes its own runs and no other.
+    std::fs::write(&suite, ladder().replacen("seeds = [1, 2]", "seeds = [1, 2, 9]", 1)).expect("is written");
+    let more = sweep_with(&suite, &dir, &[]);
+    let said = String::from_utf8_lossy(&more.stderr);
+    assert!(more.status.success() && said.matches("(from before)").count() >= 72, "{said}");
+    assert!(
+        said.lines()
+            .filter(|line| !line.contains("from before") && line.contains("] "))
+            .all(|line| line.contains("seed 9")),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_parameter_that_cannot_vary_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (from, to, needle) in [
+        ("\"fleet.shards\"", "\"fleet.shard\"", "unknown field `shard`"),
+        ("\"fleet.shards\"", "\"seeds\"", "belongs to the whole suite"),
+        ("values = [2, 4]", "values = [2, 0]", "variant \"shards 0, keys few\": every number of [fleet]"),
+        ("values = [2, 4]", "values = [2, 2]", "has the point 2 twice"),
+        ("values = [2, 4]", "", "needs either field and values, or points"),
+        ("workload.prompt.1.tokens", "workload.prompt.7.tokens", "no entry of a list of 3"),
+        ("refine = 0.2", "refine = 2", "load.refine is 2"),
+        ("ttft_p99_s = 0.2", "", "needs a ladder of at least two rates and an objective"),
+        ("plan_from = 0.25", "", "cacheroute needs a plan"),
+        ("plan_from = 0.25", "plan = { from = \"true-rates\" }", "needs warm_slots"),
+    ] {
+        let suite = folder.path().join("bad.toml");
+        std::fs::write(&suite, ladder().replacen(from, to, 1)).expect("is written");
+        let output = sweep(&suite, &folder.path().join("report"));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains(needle), "{to}: {said}");
     }
 }
 

@@ -39,6 +39,11 @@ impl Progress {
         self.0.set_length(total);
     }
 
+    /// Nothing to see.
+    pub fn hidden() -> Progress {
+        Progress(ProgressBar::hidden())
+    }
+
     /// Sets how far it is.
     pub fn set(&self, position: u64) {
         self.0.set_position(position);
@@ -57,6 +62,11 @@ impl Progress {
     /// Prints a line above the bar.
     pub fn line(&self, text: impl AsRef<str>) {
         self.0.println(text);
+    }
+
+    /// Prints a note above the bar, or where there is none, as [`CommonArgs::note`] does.
+    pub fn note(&self, common: &CommonArgs, text: &str) {
+        self.0.suspend(|| common.note(text));
     }
 
     /// Removes the bar.

@@ -33,7 +33,7 @@ pub enum Change {
 /// One metric of one policy at one rate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// The policy.
+    /// The policy, with its variant where there are several.
     pub policy: String,
     /// The rate asked for, where the suites set one.
     pub qps: Option<f64>,
@@ -64,7 +64,8 @@ pub struct Comparison {
 
 /// The runs of one policy at one rate.
 struct Cell<'a> {
-    policy: &'a str,
+    /// With the variant, where there are several.
+    policy: String,
     qps: Option<f64>,
     runs: Vec<&'a Summary>,
 }
@@ -73,7 +74,7 @@ impl Cell<'_> {
     fn name(&self) -> String {
         match self.qps {
             Some(qps) => format!("{} at {} QPS", self.policy, rate(qps)),
-            None => self.policy.to_owned(),
+            None => self.policy.clone(),
         }
     }
 
@@ -102,9 +103,13 @@ pub fn compare(a: &ResultFile, b: &ResultFile, tolerance: f64) -> Comparison {
 fn cells(file: &ResultFile) -> Vec<Cell<'_>> {
     let mut cells: Vec<Cell<'_>> = Vec::new();
     for run in &file.runs {
-        match cells.iter_mut().find(|cell| cell.policy == run.policy && cell.qps == run.qps) {
+        let policy = match &run.variant {
+            Some(variant) => format!("{} ({variant})", run.policy),
+            None => run.policy.clone(),
+        };
+        match cells.iter_mut().find(|cell| cell.policy == policy && cell.qps == run.qps) {
             Some(cell) => cell.runs.push(run),
-            None => cells.push(Cell { policy: &run.policy, qps: run.qps, runs: vec![run] }),
+            None => cells.push(Cell { policy, qps: run.qps, runs: vec![run] }),
         }
     }
     cells
@@ -127,7 +132,7 @@ fn rows(a: &Cell<'_>, b: &Cell<'_>, tolerance: f64) -> Vec<Row> {
     let (of_a, of_b) = (share(a), share(b));
     let difference = Difference { n: 0, mean: of_b.mean - of_a.mean, ci95: None, within_noise: false };
     rows.push(Row {
-        policy: a.policy.into(),
+        policy: a.policy.clone(),
         qps: a.qps,
         metric: "saturated",
         a: of_a,
@@ -160,7 +165,7 @@ fn row(metric: &Metric, a: &Cell<'_>, b: &Cell<'_>, tolerance: f64) -> Row {
         true => Change::Better,
         false => Change::Worse,
     };
-    Row { policy: a.policy.into(), qps: a.qps, metric: metric.name, a: of_a, b: of_b, difference, change }
+    Row { policy: a.policy.clone(), qps: a.qps, metric: metric.name, a: of_a, b: of_b, difference, change }
 }
 
 impl Comparison {

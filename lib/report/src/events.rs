@@ -81,6 +81,9 @@ pub struct Header {
     /// The rate asked for, in requests per second, where a suite sets one; absent where the trace sets its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qps: Option<f64>,
+    /// The variant of the suite, where it has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
 }
 
 fn is_zero(n: &u64) -> bool {

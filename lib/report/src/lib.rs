@@ -5,6 +5,7 @@
 //! * [`aggregate`] — from events to a summary, in constant memory;
 //! * [`summary`] — what a run comes down to, `cacheroute.summary/1`;
 //! * [`run`], [`result`], [`record`] — the runs of a suite and what they say together, `cacheroute.result/1`;
+//! * [`design`] and [`objective`], [`capacity`] — what a suite varies, its bounds, and how much a policy carries within them;
 //! * [`verdict`] and [`stats`] — whether a difference is one;
 //! * [`svg`], [`markdown`], [`text`] — figures, the report, and the few lines for a terminal;
 //! * [`provenance`] — what differs between machines;
@@ -16,12 +17,14 @@
 pub mod aggregate;
 pub mod capacity;
 pub mod compare;
+pub mod design;
 pub mod events;
 pub mod format;
 pub mod html;
 pub mod json;
 pub mod load;
 pub mod markdown;
+pub mod objective;
 pub mod provenance;
 pub mod reader;
 pub mod record;

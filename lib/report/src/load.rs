@@ -128,7 +128,7 @@ fn in_order(dir: &Path, file: &ResultFile, mut runs: Vec<RunReport>) -> Result<V
     for summary in &file.runs {
         let same = |run: &RunReport| {
             let found = &run.summary;
-            found.policy == summary.policy && found.seed == summary.seed && found.qps == summary.qps
+            found.cell() == summary.cell() && found.seed == summary.seed
         };
         let Some(at) = runs.iter().position(same) else {
             let rate = summary.qps.map(|qps| format!(" at {qps} QPS")).unwrap_or_default();
@@ -155,6 +155,7 @@ fn suite_of(file: ResultFile, runs: Vec<RunReport>) -> SuiteReport {
         notes: file.notes,
         ablation: file.ablation,
         expected_runs: file.expected_runs,
+        design: file.design,
         runs,
     }
 }

@@ -1,6 +1,9 @@
 //! A suite's runs and what they say together: all that a report is made of.
 
+use crate::capacity::Capacity;
+use crate::design::Design;
 use crate::events::Slo;
+use crate::objective::Objective;
 use crate::result::{Aggregate, ResultFile, aggregates, capacities};
 use crate::run::{DETAIL_SCHEMA, Detail, RunDetail, RunReport};
 use crate::{json, result};
@@ -26,6 +29,8 @@ pub struct SuiteReport {
     pub ablation: Vec<String>,
     /// How many runs the suite has; a report of fewer is partial and says so. Not checked where none is given.
     pub expected_runs: Option<u64>,
+    /// Objectives, the ladder, and the variants.
+    pub design: Design,
     /// The runs in the order of the suite: it must not depend on which of them ended first.
     pub runs: Vec<RunReport>,
 }
@@ -95,6 +100,7 @@ impl Stored {
             notes: suite.notes.clone(),
             ablation: suite.ablation.clone(),
             expected_runs: suite.expected_runs,
+            design: suite.design.clone(),
             capacity: Vec::new(),
         };
         let detail_json = text("detail.json", &detail)?;
@@ -126,6 +132,7 @@ impl Record {
             run.header.policy == summary.policy
                 && run.header.seed == summary.seed
                 && run.header.qps == summary.qps
+                && run.header.variant == summary.variant
         };
         if detail.runs.len() != file.runs.len()
             || !detail.runs.iter().zip(&file.runs).all(|(r, s)| same(r, s))
@@ -137,9 +144,33 @@ impl Record {
         }
         let runs: Vec<RunReport> =
             detail.runs.iter().zip(&file.runs).map(|(run, s)| run.with(s.clone())).collect();
-        file.aggregates = aggregates(&runs, file.baseline.as_deref());
-        file.capacity = capacities(&file.runs, file.slo);
+        file.aggregates = aggregates(&runs, file.baseline.as_deref(), &file.design.ladder_qps);
+        file.capacity = capacities(&file.runs, &file.objectives(), &file.design.ladder_qps);
         Ok(Record { file, runs })
+    }
+
+    /// The part of the record that one variant makes; its runs keep their label.
+    #[must_use]
+    pub fn of_variant(&self, label: &str) -> Record {
+        let is = |variant: &Option<String>| variant.as_deref() == Some(label);
+        let mut file = self.file.clone();
+        file.runs.retain(|run| is(&run.variant));
+        file.aggregates.retain(|cell| is(&cell.variant));
+        file.capacity.retain(|capacity| is(&capacity.variant));
+        file.design.variants.clear();
+        file.expected_runs = None;
+        let runs = self.runs.iter().filter(|run| is(&run.summary.variant)).cloned().collect();
+        Record { file, runs }
+    }
+
+    /// The objective that verdicts go by: the first.
+    pub fn objective(&self) -> Option<Objective> {
+        self.file.objectives().first().copied()
+    }
+
+    /// A policy's capacity under an objective.
+    pub fn capacity(&self, policy: &str, objective: Objective) -> Option<&Capacity> {
+        self.file.capacity.iter().find(|own| own.policy == policy && own.objective() == objective)
     }
 
     /// The policies, in the order of the suite.

@@ -2,7 +2,9 @@
 
 use crate::aggregate::Distribution;
 use crate::capacity::Capacity;
+use crate::design::Design;
 use crate::events::Slo;
+use crate::objective::{self, Objective};
 use crate::run::RunReport;
 use crate::stats::{Difference, Estimate};
 use crate::summary::{Quantiles, Summary};
@@ -47,9 +49,19 @@ pub struct ResultFile {
     /// Policies that build on one another step by step, for the ablation's waterfall.
     #[serde(default)]
     pub ablation: Vec<String>,
-    /// Each policy's capacity, where there is a bound and a ladder of rates.
+    /// Each policy's capacity under each objective, where there is a ladder of rates.
     #[serde(default)]
     pub capacity: Vec<Capacity>,
+    /// Objectives, the ladder, and the variants.
+    #[serde(flatten)]
+    pub design: Design,
+}
+
+impl ResultFile {
+    /// Every objective, the one of `slo` first.
+    pub fn objectives(&self) -> Vec<Objective> {
+        objective::all(self.slo, &self.design.objectives)
+    }
 }
 
 /// The runs of one policy at one rate.
@@ -57,6 +69,9 @@ pub struct ResultFile {
 pub struct Aggregate {
     /// The policy.
     pub policy: String,
+    /// The variant of the suite, where it has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
     /// The rate asked for, in requests per second, where a suite sets one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qps: Option<f64>,
@@ -144,49 +159,67 @@ impl Aggregate {
     }
 }
 
-/// A policy at a rate. Rates compare by their bits: the same text gives the same rate.
-type CellKey = (String, Option<u64>);
-
-fn key(summary: &Summary) -> CellKey {
-    (summary.policy.clone(), summary.qps.map(f64::to_bits))
+/// A place in a list of what was seen first, so that an order can follow it.
+fn places<'a, T: PartialEq + ?Sized>(seen: impl Iterator<Item = &'a T>) -> Vec<&'a T> {
+    let mut places: Vec<&T> = Vec::new();
+    for item in seen {
+        // Runs of one kind stand together, so the last is the likely one.
+        if places.last() != Some(&item) && !places.contains(&item) {
+            places.push(item);
+        }
+    }
+    places
 }
 
-/// The capacity of every policy, in the order in which they first appear; none without a bound or a ladder of rates.
-pub fn capacities(runs: &[Summary], slo: Slo) -> Vec<Capacity> {
-    let Some(slo_s) = slo.ttft_p99_s else {
-        return Vec::new();
+/// The capacity of every policy of every variant under every objective, in the order in which they first appear; none without a ladder
+/// of rates.
+pub fn capacities(runs: &[Summary], objectives: &[Objective], ladder_qps: &[f64]) -> Vec<Capacity> {
+    let mut of: BTreeMap<(usize, usize), Vec<&Summary>> = BTreeMap::new();
+    let variants = places(runs.iter().map(|run| &run.variant));
+    let policies = places(runs.iter().map(|run| &run.policy));
+    let place = |run: &Summary| {
+        let variant = variants.iter().position(|known| **known == run.variant);
+        let policy = policies.iter().position(|known| **known == run.policy);
+        variant.zip(policy)
     };
-    let mut policies: Vec<(&str, Vec<&Summary>)> = Vec::new();
     for run in runs {
-        match policies.iter_mut().find(|(policy, _)| *policy == run.policy) {
-            Some((_, runs)) => runs.push(run),
-            None => policies.push((&run.policy, vec![run])),
+        if let Some(place) = place(run) {
+            of.entry(place).or_default().push(run);
         }
     }
-    policies.into_iter().filter_map(|(policy, runs)| Capacity::of(policy, &runs, slo_s)).collect()
+    let made = objectives.iter().flat_map(|&objective| {
+        of.values().filter_map(move |runs| Capacity::of(&runs.first()?.policy, runs, objective, ladder_qps))
+    });
+    made.collect()
 }
 
-/// One aggregate for every policy at every rate, policies in the order in which they first appear, rates ascending.
-pub fn aggregates(runs: &[RunReport], baseline: Option<&str>) -> Vec<Aggregate> {
-    let mut policies: Vec<&str> = Vec::new();
-    let mut cells: BTreeMap<CellKey, Vec<&RunReport>> = BTreeMap::new();
-    for run in runs {
-        if !policies.contains(&run.summary.policy.as_str()) {
-            policies.push(&run.summary.policy);
-        }
-        cells.entry(key(&run.summary)).or_default().push(run);
+/// One aggregate for every policy at every rate of every variant: variants and policies in the order in which they first appear, rates
+/// ascending. Rates that are no rung of `ladder_qps` have none, unless it is empty.
+pub fn aggregates(runs: &[RunReport], baseline: Option<&str>, ladder_qps: &[f64]) -> Vec<Aggregate> {
+    let on_ladder = |run: &&RunReport| {
+        ladder_qps.is_empty() || run.summary.qps.is_none_or(|qps| ladder_qps.contains(&qps))
+    };
+    let mut cells: BTreeMap<_, Vec<&RunReport>> = BTreeMap::new();
+    for run in runs.iter().filter(on_ladder) {
+        cells.entry(run.summary.cell()).or_default().push(run);
     }
-    let place = |policy: &str| policies.iter().position(|known| *known == policy);
+    let variants = places(runs.iter().map(|run| &run.summary.variant));
+    let policies = places(runs.iter().map(|run| &run.summary.policy));
     let mut made: Vec<Aggregate> = cells
         .iter()
-        .map(|((policy, qps), runs)| {
-            let baseline = baseline.filter(|name| name != policy);
-            let against = baseline.and_then(|name| cells.get(&(name.to_owned(), *qps)));
+        .map(|(&(variant, policy, qps), runs)| {
+            let baseline = baseline.filter(|name| *name != policy);
+            let against = baseline.and_then(|name| cells.get(&(variant, name, qps)));
             aggregate(runs, baseline, against.map_or(&[], Vec::as_slice))
         })
         .collect();
-    let rate = |cell: &Aggregate| cell.qps.unwrap_or(0.0);
-    made.sort_by(|a, b| place(&a.policy).cmp(&place(&b.policy)).then(rate(a).total_cmp(&rate(b))));
+    made.sort_by(|a, b| {
+        let place = |cell: &Aggregate| {
+            let variant = variants.iter().position(|known| **known == cell.variant);
+            (variant, policies.iter().position(|known| **known == cell.policy))
+        };
+        place(a).cmp(&place(b)).then(a.qps.unwrap_or(0.0).total_cmp(&b.qps.unwrap_or(0.0)))
+    });
     made
 }
 
@@ -203,6 +236,7 @@ fn aggregate(runs: &[&RunReport], baseline: Option<&str>, against: &[&RunReport]
     let first = runs.first().map(|run| &run.summary);
     Aggregate {
         policy: first.map(|summary| summary.policy.clone()).unwrap_or_default(),
+        variant: first.and_then(|summary| summary.variant.clone()),
         qps: first.and_then(|summary| summary.qps),
         seeds: summaries().map(|summary| summary.seed).collect(),
         saturated_runs: summaries().filter(|summary| summary.saturated).count() as u64,

@@ -18,6 +18,9 @@ pub struct Summary {
     /// The rate asked for, in requests per second, where a suite sets one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qps: Option<f64>,
+    /// The variant of the suite, where it has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
     /// Whether the run came to its end.
     pub complete: bool,
     /// Whether the table was planned from the requests it was tested on.
@@ -51,6 +54,13 @@ pub struct Summary {
     /// Work done in the window, over all shards.
     #[serde(default)]
     pub work: Work,
+}
+
+impl Summary {
+    /// What runs of different seeds have in common: variant, policy and rate. Rates compare by their bits.
+    pub fn cell(&self) -> (Option<&str>, &str, Option<u64>) {
+        (self.variant.as_deref(), &self.policy, self.qps.map(f64::to_bits))
+    }
 }
 
 /// The measured window of a run, in seconds of run time.

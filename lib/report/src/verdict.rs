@@ -1,7 +1,8 @@
 //! Win, tie or lose: what the paired seeds say of a policy against the baseline.
 
 use crate::capacity::{Capacity, Censored};
-use crate::format::{plus_minus, rate, seconds, seconds_plus_minus};
+use crate::format::{plus_minus, rate, seconds_plus_minus};
+use crate::record::Record;
 use crate::result::Aggregate;
 use crate::stats::Difference;
 
@@ -37,6 +38,19 @@ pub struct Verdict {
     pub outcome: Outcome,
     /// Why, without a full stop.
     pub reason: String,
+}
+
+/// The verdict on a record's candidate: by capacity where there is one, otherwise by the p99 at the rate of comparison. None without a
+/// candidate or a baseline.
+pub fn of_record(record: &Record) -> Option<Verdict> {
+    let (candidate, baseline) =
+        record.candidate().zip(record.baseline()).filter(|(one, other)| one != other)?;
+    let capacity = |policy| record.capacity(policy, record.objective()?);
+    if let Some((own, other)) = capacity(candidate).zip(capacity(baseline)) {
+        return Some(judge_capacity(own, other));
+    }
+    let at = record.reference_rate();
+    Some(judge(record.cell(candidate, at)?, record.cell(baseline, at)?))
 }
 
 /// Judges a policy by the p99 of TTFT at one rate.
@@ -84,30 +98,27 @@ pub fn judge(policy: &Aggregate, baseline: &Aggregate) -> Verdict {
 
 /// Judges a policy by its capacity: a win where the mean of the paired differences over seeds is above zero beyond noise, a loss where it is
 /// below. A seed beyond an end of the ladder counts as that end, so the difference of a censored policy is a bound. Fewer than two
-/// paired seeds, or a policy censored at both ends, give no verdict.
+/// paired seeds, both policies beyond the same end, or one censored at both ends, give no verdict.
 pub fn judge_capacity(policy: &Capacity, baseline: &Capacity) -> Verdict {
-    let lowest = |capacity: &Capacity| capacity.ladder_qps.first().copied().unwrap_or(0.0);
-    let pairs: Vec<(f64, f64)> = policy
-        .seeds
-        .iter()
-        .filter_map(|seed| {
-            let other = baseline.seeds.iter().find(|other| other.seed == seed.seed)?;
-            Some((seed.qps.unwrap_or(lowest(policy)), other.qps.unwrap_or(lowest(baseline))))
-        })
-        .collect();
-    let difference = Difference::of(&pairs);
+    let difference = Difference::of(&policy.pairs(baseline));
     let reason = format!(
-        "capacity at p99 TTFT within {} is {} QPS, {}'s is {} ({} paired seeds, 95 % CI)",
-        seconds(policy.slo_ttft_p99_s),
+        "capacity at {} is {} QPS, {}'s is {} ({} paired seeds, 95 % CI)",
+        policy.objective().text(),
         policy.quoted(),
         baseline.policy,
         baseline.quoted(),
         difference.n
     );
-    let both = policy.censored == Censored::Both || baseline.censored == Censored::Both;
+    let beyond = matches!(
+        (policy.censored, baseline.censored),
+        (Censored::Both, _)
+            | (_, Censored::Both)
+            | (Censored::Above, Censored::Above)
+            | (Censored::Below, Censored::Below)
+    );
     let outcome = match difference.ci95 {
         None => Outcome::Open,
-        _ if both => Outcome::Open,
+        _ if beyond => Outcome::Open,
         Some(_) if difference.within_noise => Outcome::Tie,
         Some(_) if difference.mean > 0.0 => Outcome::Win,
         Some(_) => Outcome::Lose,

@@ -199,5 +199,5 @@ fn a_ladder_with_an_objective_is_judged_by_capacity() {
     }
     let table = report.split("### Capacity").nth(1).expect("a capacity table");
     let row = table.lines().find(|line| line.starts_with("| cacheroute |")).expect("a row");
-    assert_eq!(row.matches('|').count(), 4, "{row}");
+    assert_eq!(row.matches('|').count(), 5, "{row}");
 }

@@ -1,18 +1,19 @@
-//! The file of a suite (`cacheroute.suite/1`).
+//! The file of a suite (`cacheroute.suite/1`). `docs/suites.md` lists every field.
 
+use super::vary::Axis;
+use crate::{Engine, ReplayError};
 use cr_cost::CostModel;
 use cr_engine::ShardConfig;
 use cr_engine::model::{ModelConfig, StepTimes};
 use cr_report::events::Slo;
+use cr_report::objective::Objective;
 use cr_trace::Time;
 use cr_workload::{Generator, Spec};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::{Engine, ReplayError};
-
-const SCHEMA: &str = "cacheroute.suite/1";
+pub(super) const SCHEMA: &str = "cacheroute.suite/1";
 
 /// Why a suite cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -24,11 +25,11 @@ pub struct SuiteError {
     pub what: String,
 }
 
-/// Policies × rates × seeds over one workload.
+/// Policies × rates × seeds over one workload, and over every variant where parameters vary.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Suite {
-    schema: String,
+    pub(super) schema: String,
     /// A short name, for reports.
     pub name: String,
     /// The report's heading.
@@ -42,10 +43,20 @@ pub struct Suite {
     pub baseline: String,
     /// The policy that the report is about.
     pub candidate: String,
+    /// Policies that build on one another step by step, for the ablation's waterfall.
+    #[serde(default)]
+    pub ablation: Vec<String>,
     /// A run of every policy for every seed; runs of one seed serve the same requests.
     pub seeds: Vec<u64>,
+    /// What a seed draws anew.
+    #[serde(default)]
+    pub seeds_vary: SeedsVary,
     /// The share of every trace that a plan is learned from; served as flat, not measured.
-    pub plan_from: f64,
+    #[serde(default)]
+    pub plan_from: Option<f64>,
+    /// Plan from something else than the head of the trace.
+    #[serde(default)]
+    pub plan: Option<PlanSource>,
     /// The share that follows, served under the plan but not measured, so that caches settle.
     #[serde(default)]
     pub settle: f64,
@@ -61,20 +72,57 @@ pub struct Suite {
     /// Requests not finished this long after their arrival are given up, in seconds.
     #[serde(default)]
     pub timeout_s: Option<f64>,
-    /// Bounds that runs are held against.
+    /// Bounds that runs are held against; verdicts go by this one.
     #[serde(default)]
     pub slo: Slo,
+    /// Further objectives, each with a capacity of its own.
+    #[serde(default)]
+    pub objectives: Vec<Objective>,
     /// How much traffic.
     pub load: Load,
     /// The shards.
+    #[serde(default)]
     pub fleet: FleetSpec,
     /// What serves.
     pub engine: EngineSpec,
     /// The requests; seed and rate are set by the suite.
     pub workload: Spec,
+    /// Parameters that vary; every combination is a variant.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vary: Vec<Axis>,
     /// Where the suite lies: paths in its workload start there.
     #[serde(skip)]
-    folder: PathBuf,
+    pub(super) folder: PathBuf,
+}
+
+/// What a seed draws anew; the rest follows from the workload's own seed. Policies always choose by the run's seed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SeedsVary {
+    /// Everything.
+    #[default]
+    All,
+    /// Arrivals, keys, lengths and documents; the shares of the keys stay.
+    Traffic,
+    /// The shares of the keys; arrivals, lengths and documents stay.
+    Population,
+    /// Nothing but the choices of policies.
+    Policy,
+}
+
+/// What a plan is made from, other than the head of the trace itself.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, tag = "from", rename_all = "kebab-case")]
+pub enum PlanSource {
+    /// The shares of the keys as they are drawn from, times the rate: what perfect forecasting would know. Needs `warm_slots`.
+    TrueRates,
+    /// Another trace of the same population.
+    SeparateTrace {
+        /// How many of its requests are counted.
+        requests: u64,
+    },
+    /// The very requests that are served; the report says so.
+    InSample,
 }
 
 /// How much traffic: rates, or a share of what the fleet can take.
@@ -85,6 +133,9 @@ pub enum Load {
     Rates {
         /// The rungs, ascending.
         qps: Vec<f64>,
+        /// Halve the gap between the last rung that passes and the first that fails until it is at most this share of the rate.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        refine: Option<f64>,
     },
     /// One rate: a share of what the shards finish when each is handed requests all at once.
     Utilisation {
@@ -127,7 +178,7 @@ impl Default for FleetSpec {
 }
 
 /// What serves.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, tag = "kind", rename_all = "lowercase")]
 pub enum EngineSpec {
     /// A cost model.
@@ -149,67 +200,15 @@ impl Suite {
     /// Parses a suite; `file` names it in errors.
     ///
     /// # Errors
-    /// Text that is no TOML of this schema, unknown keys, or values that make no sense.
+    /// Text that is no TOML of this schema, unknown keys, or values that make no sense, also in a variant.
     pub fn from_toml(text: &str, file: &str) -> Result<Suite, SuiteError> {
         let fail = |what: String| SuiteError { file: file.into(), what };
         let mut suite: Suite = toml::from_str(text).map_err(|e| fail(e.to_string().trim_end().into()))?;
         suite.folder = Path::new(file).parent().map(Path::to_path_buf).unwrap_or_default();
         match suite.fault() {
             Some(what) => Err(fail(what)),
-            None => Ok(suite),
+            None => suite.variants().map(|_| suite).map_err(fail),
         }
-    }
-
-    fn fault(&self) -> Option<String> {
-        if self.schema != SCHEMA {
-            return Some(format!("schema is {:?}, expected {SCHEMA:?}", self.schema));
-        }
-        let known = cr_routing::policy::names();
-        for policy in self.policies.iter().chain([&self.baseline, &self.candidate]) {
-            if !known.contains(&policy.as_str()) {
-                return Some(format!("there is no policy {policy:?}; supported are {}", known.join(", ")));
-            }
-            if !self.policies.contains(policy) {
-                return Some(format!("{policy:?} is a baseline or candidate but not among the policies"));
-            }
-        }
-        if self.seeds.is_empty() {
-            return Some("seeds is empty; give at least one, better three".into());
-        }
-        if !(self.plan_from > 0.0 && self.plan_from < 1.0) {
-            return Some(format!("plan_from is {}; it is a share between 0 and 1", self.plan_from));
-        }
-        if !(self.settle >= 0.0 && self.plan_from + self.settle < 1.0) {
-            let (plan_from, settle) = (self.plan_from, self.settle);
-            return Some(format!("plan_from {plan_from} and settle {settle} must leave requests to measure"));
-        }
-        let positive = |value: f64| value.is_finite() && value > 0.0;
-        match &self.load {
-            Load::Rates { qps } if qps.is_empty() => return Some("load.qps is empty".into()),
-            Load::Rates { qps } if !qps.iter().copied().all(positive) || !qps.is_sorted_by(|a, b| a < b) => {
-                return Some("load.qps must be rates above 0, ascending".into());
-            }
-            Load::Utilisation { utilisation, probe_requests }
-                if !positive(*utilisation) || *probe_requests == 0 =>
-            {
-                return Some("load.utilisation must be above 0 and load.probe_requests at least 1".into());
-            }
-            _ => {}
-        }
-        let fleet = &self.fleet;
-        let counts =
-            [fleet.shards, fleet.block_tokens, fleet.kv_blocks, fleet.token_budget, fleet.max_running];
-        if counts.contains(&0) {
-            return Some("every number of [fleet] must be at least 1".into());
-        }
-        let times = [Some(self.warmup_s), self.timeout_s, self.slo.ttft_p99_s];
-        if times.iter().flatten().any(|s| !(0.0..=Time::MAX_S).contains(s)) {
-            return Some("warmup_s, timeout_s and slo.ttft_p99_s are seconds, not negative".into());
-        }
-        if self.workload.requests.is_none() {
-            return Some("workload.requests is missing; a suite plans from a share of a known number".into());
-        }
-        self.workload.check().err().map(|error| format!("workload: {error}"))
     }
 
     /// The limits of every shard.
@@ -224,17 +223,52 @@ impl Suite {
         }
     }
 
-    /// The requests of one seed. They depend on the seed alone; a rate only stretches their arrivals.
+    /// Refines capacities until the gap around each is at most `share` of the rate.
+    ///
+    /// # Errors
+    /// A share out of range, or a suite without a ladder or an objective.
+    pub fn refine(&mut self, share: f64) -> Result<(), String> {
+        match &mut self.load {
+            Load::Rates { refine, .. } => *refine = Some(share),
+            Load::Utilisation { .. } => {
+                return Err("a suite of one utilisation has no ladder to refine".into());
+            }
+        }
+        self.fault().map_or(Ok(()), Err)
+    }
+
+    /// Every objective, the one of `slo` first.
+    pub fn all_objectives(&self) -> Vec<Objective> {
+        cr_report::objective::all(self.slo, &self.objectives)
+    }
+
+    /// The workload under one seed and rate.
+    pub fn workload_of(&self, seed: u64, qps: Option<f64>) -> Spec {
+        let mut spec = self.workload.clone();
+        let own = spec.seed;
+        let (traffic, population) = match self.seeds_vary {
+            SeedsVary::All => (seed, spec.popularity.seed),
+            SeedsVary::Traffic => (seed, Some(spec.popularity.seed.unwrap_or(own))),
+            SeedsVary::Population => (own, Some(seed)),
+            SeedsVary::Policy => (own, spec.popularity.seed),
+        };
+        (spec.seed, spec.popularity.seed) = (traffic, population);
+        if let Some(qps) = qps {
+            spec.arrivals.qps = qps;
+        }
+        spec
+    }
+
+    /// The requests of one seed. They depend on the seed alone; a rate only stretches the arrivals of their sessions.
     ///
     /// # Errors
     /// A workload that cannot be drawn.
     pub fn requests(&self, seed: u64, qps: Option<f64>) -> Result<Generator, ReplayError> {
-        let mut spec = self.workload.clone();
-        spec.seed = seed;
-        if let Some(qps) = qps {
-            spec.arrivals.qps = qps;
-        }
-        Generator::new(&spec, &self.folder).map_err(|e| ReplayError::Config(format!("workload: {e}")))
+        self.generator(&self.workload_of(seed, qps))
+    }
+
+    pub(super) fn generator(&self, spec: &Spec) -> Result<Generator, ReplayError> {
+        Generator::new(spec, &self.folder).map_err(|e| ReplayError::Config(format!("workload: {e}")))
     }
 
     /// What serves; weights are drawn from the first seed.

@@ -1,16 +1,17 @@
-//! The cells of a suite, and running one.
+//! A suite made ready: its engines are loaded, its rates are known, its cells are listed.
 
-use super::spec::Load;
-use super::{Suite, probe};
-use crate::run::{Outcome, RunSpec, run};
-use crate::sink::EventSink;
-use crate::{Engine, PlanFrom, ReplayError};
-use cr_report::events::{Header, SCHEMA};
+use super::spec::{EngineSpec, Load};
+use super::{Suite, SuiteError, probe};
+use crate::{Engine, ReplayError};
+use cr_report::SuiteReport;
+use cr_report::design::{self, Design};
 use std::sync::atomic::AtomicBool;
 
 /// One run of a suite.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
+    /// Which of the suite's variants, from 0.
+    pub variant: usize,
     /// The routing policy's name.
     pub policy: String,
     /// The rate, in requests per second.
@@ -19,33 +20,71 @@ pub struct Cell {
     pub seed: u64,
 }
 
-/// A suite ready to run: its engine is loaded, its rates are known.
+impl Cell {
+    /// Whether both serve the same requests.
+    pub(super) fn shares_requests_with(&self, other: &Cell) -> bool {
+        self.variant == other.variant && self.seed == other.seed && self.qps == other.qps
+    }
+}
+
+/// A variant ready to run.
+pub(super) struct Ready {
+    pub(super) label: Option<String>,
+    pub(super) suite: Suite,
+    pub(super) engine: Engine,
+}
+
+/// A suite ready to run: its engines are loaded, its rates are known.
 pub struct Sweep {
     suite: Suite,
-    engine: Engine,
+    pub(super) variants: Vec<Ready>,
+    design: Design,
     rates: Vec<f64>,
     /// What the fleet can take, in requests per second, where the suite asked for a share of it.
     capacity_qps: Option<f64>,
 }
 
 impl Sweep {
-    /// Loads the engine and, where the suite sets a utilisation, finds out what the fleet can take.
+    /// Loads the engines and, where the suite sets a utilisation, finds out what the fleet of the first variant can take.
     ///
     /// # Errors
     /// An engine that cannot be loaded or fails.
     pub fn new(suite: Suite, interrupt: &AtomicBool) -> Result<Sweep, ReplayError> {
-        let engine = suite.engine()?;
+        let made = suite.variants().map_err(ReplayError::Config)?;
+        let mut engines: Vec<(EngineSpec, Engine)> = Vec::new();
+        let mut variants: Vec<Ready> = Vec::with_capacity(made.len());
+        let mut listed = Vec::with_capacity(made.len());
+        for variant in made {
+            let spec = &variant.suite.engine;
+            let engine = match engines.iter().find(|(known, _)| known == spec) {
+                Some((_, engine)) => engine.clone(),
+                None => variant.suite.engine()?,
+            };
+            engines.push((spec.clone(), engine.clone()));
+            if let Some(label) = &variant.label {
+                listed.push(design::Variant { label: label.clone(), at: variant.at });
+            }
+            variants.push(Ready { label: variant.label, suite: variant.suite, engine });
+        }
+        let first = variants.first().ok_or_else(|| ReplayError::Config("the suite has no variant".into()))?;
         let (rates, capacity_qps) = match &suite.load {
-            Load::Rates { qps } => (qps.clone(), None),
+            Load::Rates { qps, .. } => (qps.clone(), None),
             Load::Utilisation { utilisation, probe_requests } => {
-                let capacity = probe::capacity_qps(&suite, &engine, *probe_requests, interrupt)?;
-                // Three digits are all that a probe is good for.
-                let digits = 2 - (capacity * utilisation).log10().floor() as i32;
-                let unit = 10f64.powi(digits);
-                (vec![(capacity * utilisation * unit).round() / unit], Some(capacity))
+                let capacity = probe::capacity_qps(&first.suite, &first.engine, *probe_requests, interrupt)?;
+                (vec![three_digits(capacity * utilisation)], Some(capacity))
             }
         };
-        Ok(Sweep { suite, engine, rates, capacity_qps })
+        let axes = suite.vary.iter().map(|axis| design::Axis {
+            name: axis.name.clone(),
+            points: axis.points().into_iter().map(|point| point.label).collect(),
+        });
+        let design = Design {
+            objectives: suite.objectives.clone(),
+            ladder_qps: if rates.len() > 1 { rates.clone() } else { Vec::new() },
+            axes: axes.collect(),
+            variants: listed,
+        };
+        Ok(Sweep { suite, variants, design, rates, capacity_qps })
     }
 
     /// The suite.
@@ -53,9 +92,14 @@ impl Sweep {
         &self.suite
     }
 
-    /// What serves.
+    /// What serves the first variant.
     pub fn engine(&self) -> &Engine {
-        &self.engine
+        &self.variants[0].engine
+    }
+
+    /// The rungs, ascending.
+    pub fn rates(&self) -> &[f64] {
+        &self.rates
     }
 
     /// What the fleet can take, in requests per second, where the suite asked for a share of it.
@@ -63,61 +107,79 @@ impl Sweep {
         self.capacity_qps
     }
 
-    /// All runs, in the order in which they are best made: the policies of a seed next to each other, so that a machine
-    /// that slows down slows all of them.
+    /// How many variants there are; 1 where nothing varies.
+    pub fn variants(&self) -> usize {
+        self.variants.len()
+    }
+
+    /// A cell in a few words.
+    pub fn name(&self, cell: &Cell) -> String {
+        let label = self.variants[cell.variant].label.as_deref();
+        let variant = label.map(|label| format!("{label}: ")).unwrap_or_default();
+        let at = if self.rates.len() > 1 { format!(" at {} QPS", cell.qps) } else { String::new() };
+        format!("{variant}{}{at} seed {}", cell.policy, cell.seed)
+    }
+
+    /// Whether runs may be made side by side: a simulated fleet computes nothing that another could disturb.
+    pub fn parallel(&self) -> bool {
+        self.variants.iter().all(|variant| variant.engine.kind() == "sim")
+    }
+
+    /// Whether a run gives the same bytes again.
+    pub fn repeatable(&self) -> bool {
+        self.variants.iter().all(|variant| variant.engine.durations() != "measured")
+    }
+
+    /// All runs of the ladder, in the order in which they are best made: those that serve the same requests next to each other,
+    /// so that a machine that slows down slows every policy.
     pub fn cells(&self) -> Vec<Cell> {
         let mut cells = Vec::new();
-        for &qps in &self.rates {
-            for &seed in &self.suite.seeds {
-                for policy in &self.suite.policies {
-                    cells.push(Cell { policy: policy.clone(), qps, seed });
+        for variant in 0..self.variants.len() {
+            for &qps in &self.rates {
+                for &seed in &self.suite.seeds {
+                    for policy in &self.suite.policies {
+                        cells.push(Cell { variant, policy: policy.clone(), qps, seed });
+                    }
                 }
             }
         }
         cells
     }
 
-    /// Makes one run.
-    ///
-    /// # Errors
-    /// A workload that cannot be drawn, an engine that fails, or events that cannot be written.
-    pub fn run(
-        &self,
-        cell: &Cell,
-        sink: &mut dyn EventSink,
-        interrupt: &AtomicBool,
-    ) -> Result<Outcome, ReplayError> {
+    /// The suite's report, without runs.
+    pub fn report(&self) -> SuiteReport {
         let suite = &self.suite;
-        let generator = suite.requests(cell.seed, Some(cell.qps))?;
-        let requests = suite.workload.requests.unwrap_or(0);
-        let share = |share: f64| (requests as f64 * share).floor() as u64;
-        let head = share(suite.plan_from).max(1);
-        let spec = RunSpec {
-            header: Header {
-                schema: SCHEMA.into(),
-                generator: crate::GENERATOR.into(),
-                policy: cell.policy.clone(),
-                seed: cell.seed,
-                qps: Some(cell.qps),
-                engine: self.engine.kind().into(),
-                model: self.engine.name().into(),
-                device: self.engine.device().into(),
-                shards: suite.fleet.shards,
-                block_tokens: suite.fleet.block_tokens,
-                kv_blocks: suite.fleet.kv_blocks,
-                clock: "virtual".into(),
-                durations: self.engine.durations().into(),
-                requests_expected: Some(requests),
-                warmup_s: suite.warmup_s,
-                slo: suite.slo,
-                plan_requests: head + share(suite.settle),
-                in_sample: false,
-            },
-            vnodes: suite.fleet.vnodes,
-            tables: Vec::new(),
-            plan_from: Some(PlanFrom { requests: head, qcap: suite.qcap, warm_slots: suite.warm_slots }),
-        };
-        let fleet = self.engine.fleet(suite.fleet.shards, suite.shard_config())?;
-        run(&spec, fleet, generator.map(Ok), sink, interrupt)
+        let mut notes = suite.notes.clone();
+        if let (Some(capacity), Some(qps)) = (self.capacity_qps, self.rates.first()) {
+            let shards = suite.fleet.shards;
+            notes.push(format!(
+                "The rate of {qps} QPS is {:.0} % of {capacity:.1} QPS, what {shards} shards of this device finish when each is handed requests all at once.",
+                100.0 * qps / capacity
+            ));
+        }
+        SuiteReport {
+            suite: suite.name.clone(),
+            title: suite.title.clone(),
+            baseline: Some(suite.baseline.clone()),
+            candidate: Some(suite.candidate.clone()),
+            slo: suite.slo,
+            ablation: suite.ablation.clone(),
+            notes,
+            expected_runs: Some(self.cells().len() as u64),
+            design: self.design.clone(),
+            ..SuiteReport::default()
+        }
+    }
+}
+
+/// Three digits are all that a probe is good for.
+pub(super) fn three_digits(value: f64) -> f64 {
+    let unit = 10f64.powi(2 - value.log10().floor() as i32);
+    (value * unit).round() / unit
+}
+
+impl From<SuiteError> for ReplayError {
+    fn from(error: SuiteError) -> ReplayError {
+        ReplayError::Config(error.to_string())
     }
 }

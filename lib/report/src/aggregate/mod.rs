@@ -105,6 +105,7 @@ impl Aggregator {
             policy: self.header.policy.clone(),
             seed: self.header.seed,
             qps: self.header.qps,
+            variant: self.header.variant.clone(),
             complete,
             in_sample: self.header.in_sample,
             window: self.window(),

@@ -25,7 +25,7 @@ pub(super) fn write(out: &mut String, record: &Record) -> Result {
 
 /// By capacity where there is a ladder with an objective, and by the p99 at the reference rate.
 fn write_verdicts(out: &mut String, record: &Record, cell: &Aggregate, baseline: &Aggregate) -> Result {
-    let capacity = |policy: &str| record.file.capacity.iter().find(|capacity| capacity.policy == policy);
+    let capacity = |policy: &str| record.capacity(policy, record.objective()?);
     let p99 = judge(cell, baseline);
     let Some((policy, other)) = capacity(&cell.policy).zip(capacity(&baseline.policy)) else {
         return writeln!(out, "**Verdict: {}.** {}.\n", p99.outcome.word(), escape(&sentence(&p99.reason)));

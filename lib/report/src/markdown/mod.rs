@@ -1,9 +1,11 @@
 //! `report.md`: the answer first, then the figures it rests on, how to read them, how to reproduce them, and their limits.
 
 mod answer;
+mod capacity;
 mod differences;
 mod limits;
 mod table;
+mod variants;
 
 use crate::record::Record;
 use crate::svg::Figure;
@@ -23,10 +25,14 @@ fn write_report(out: &mut String, record: &Record, figures: &[Figure]) -> Result
     if !record.complete() {
         answer::write_partial(out, record)?;
     }
-    answer::write(out, record)?;
-    writeln!(out, "{}\n", what_was_run(record))?;
-    writeln!(out, "## Results\n")?;
-    table::write(out, record)?;
+    if file.design.variants.is_empty() {
+        answer::write(out, record)?;
+        writeln!(out, "{}\n", what_was_run(record))?;
+        writeln!(out, "## Results\n")?;
+        table::write(out, record)?;
+    } else {
+        variants::write(out, record)?;
+    }
     writeln!(out, "## Figures\n")?;
     for figure in figures {
         writeln!(
@@ -38,6 +44,7 @@ fn write_report(out: &mut String, record: &Record, figures: &[Figure]) -> Result
     if figures.is_empty() {
         writeln!(out, "No request finished, so there is nothing to draw.\n")?;
     }
+    variants::write_details(out, record)?;
     write_definitions(out, record)?;
     write_commands(out, record)?;
     limits::write(out, record)

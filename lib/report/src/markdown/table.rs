@@ -1,7 +1,6 @@
 //! The results, a row a policy, a table a rate.
 
-use super::{differences, escape};
-use crate::capacity::Capacity;
+use super::{capacity, differences, escape};
 use crate::format::{
     count, percent, percent_plus_minus, rate, ratio_plus_minus, seconds, seconds_plus_minus,
 };
@@ -18,7 +17,7 @@ pub(super) fn write(out: &mut String, record: &Record) -> Result {
     }
     write_rate(out, record, reference)?;
     differences::write(out, record)?;
-    write_capacity(out, record)?;
+    capacity::write(out, record)?;
     let others: Vec<Option<f64>> = record.rates().into_iter().filter(|other| *other != reference).collect();
     if others.is_empty() {
         return Ok(());
@@ -31,30 +30,15 @@ pub(super) fn write(out: &mut String, record: &Record) -> Result {
     writeln!(out, "</details>\n")
 }
 
-fn write_capacity(out: &mut String, record: &Record) -> Result {
-    let Some(first) = record.file.capacity.first() else {
-        return Ok(());
-    };
-    let slo = seconds(first.slo_ttft_p99_s);
-    let doubted = record.file.capacity.iter().any(Capacity::non_monotone);
-    let (head, rule) = if doubted { (" note |", "---|") } else { ("", "") };
-    writeln!(out, "### Capacity\n\n| policy | capacity, QPS, at p99 TTFT within {slo} | seeds |{head}")?;
-    writeln!(out, "|---|---:|---:|{rule}")?;
-    for capacity in &record.file.capacity {
-        let flag = match (doubted, capacity.non_monotone()) {
-            (true, true) => " not monotone: a rate above a failed one passes |",
-            (true, false) => " |",
-            _ => "",
-        };
-        writeln!(
-            out,
-            "| {} | {} | {} |{flag}",
-            escape(&capacity.policy),
-            capacity.quoted(),
-            capacity.seeds.len()
-        )?;
+/// Every rate's table, one after the other.
+pub(super) fn write_rates(out: &mut String, record: &Record) -> Result {
+    for qps in record.rates() {
+        if let Some(qps) = qps {
+            writeln!(out, "### At {} QPS\n", rate(qps))?;
+        }
+        write_rate(out, record, qps)?;
     }
-    writeln!(out)
+    Ok(())
 }
 
 fn write_rate(out: &mut String, record: &Record, qps: Option<f64>) -> Result {

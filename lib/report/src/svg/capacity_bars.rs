@@ -3,7 +3,7 @@
 use super::palette::{ink, series};
 use super::sheet::{self, Area, TEXT, WIDTH, said};
 use crate::capacity::{Capacity, Censored};
-use crate::format::{rate, seconds};
+use crate::format::rate;
 use crate::record::Record;
 use crate::stats::Estimate;
 use plotters::prelude::*;
@@ -19,13 +19,13 @@ pub(super) fn draw(record: &Record) -> Result<Option<String>, String> {
         .file
         .capacity
         .iter()
-        .filter(|capacity| capacity.mean_qps.n > 0)
+        .filter(|capacity| capacity.mean_qps.n > 0 && Some(capacity.objective()) == record.objective())
         .map(|capacity| (record.place(&capacity.policy), capacity))
         .collect();
     let Some((_, first)) = bars.first() else {
         return Ok(None);
     };
-    let heading = format!("Capacity at p99 TTFT within {}", seconds(first.slo_ttft_p99_s));
+    let heading = format!("Capacity at {}", first.objective().text());
     let height = sheet::HEAD + (bars.len() as i32 * ROW + FOOT) as u32;
     sheet::sheet(height, &heading, |body| paint(body, &bars)).map(Some)
 }

@@ -36,6 +36,8 @@ pub struct Figure {
     pub heading: &'static str,
     /// How to read it.
     pub caption: &'static str,
+    /// Whether it shows all variants of a suite; the others show the first one.
+    of_suite: bool,
     draw: fn(&Record) -> Result<Option<String>, String>,
 }
 
@@ -45,7 +47,12 @@ impl Figure {
     /// # Errors
     /// Where the drawing library fails, which no record is known to bring about.
     pub fn draw(&self, record: &Record) -> Result<Option<String>, DrawError> {
-        (self.draw)(record).map_err(|what| DrawError { figure: self.file, what })
+        let first = record.file.design.variants.first().filter(|_| !self.of_suite);
+        let drawn = match first {
+            Some(variant) => (self.draw)(&record.of_variant(&variant.label)),
+            None => (self.draw)(record),
+        };
+        drawn.map_err(|what| DrawError { figure: self.file, what })
     }
 }
 
@@ -56,6 +63,7 @@ pub const FIGURES: [Figure; 7] = [
         heading: "Served hit against imbalance",
         caption: "Up is better (more prompt tokens come from a cache), left is better (shards serve equally many requests). Points are means over \
                   seeds, whiskers their 95 % confidence intervals.",
+        of_suite: false,
         draw: hit_imbalance::draw,
     },
     Figure {
@@ -63,6 +71,7 @@ pub const FIGURES: [Figure; 7] = [
         heading: "Load of each shard",
         caption: "Bars: requests that each shard finished, divided by the mean over shards; shards are sorted within each run and averaged \
                   over seeds. Short lines: the same shards' time spent in steps. A flat row at 1 is perfect balance.",
+        of_suite: false,
         draw: shard_load::draw,
     },
     Figure {
@@ -70,6 +79,7 @@ pub const FIGURES: [Figure; 7] = [
         heading: "Distribution of TTFT",
         caption: "The share of requests whose first token came within a time, all seeds taken together, on a logarithmic axis. \
                   Further left is better; the p99 is where a line crosses 99 %.",
+        of_suite: false,
         draw: ttft_cdf::draw,
     },
     Figure {
@@ -77,6 +87,7 @@ pub const FIGURES: [Figure; 7] = [
         heading: "p99 TTFT against the rate",
         caption: "Means over seeds with their 95 % confidence intervals, on logarithmic axes. A line ends in a cross at the first rate \
                   at which the policy is saturated in any run: from there on no latency is quoted.",
+        of_suite: false,
         draw: p99_rate::draw,
     },
     Figure {
@@ -85,12 +96,14 @@ pub const FIGURES: [Figure; 7] = [
         caption: "The highest rate of the ladder up to which every rate meets the objective (p99 of TTFT within the bound, at most 5 % \
                   failures): mean over seeds; the line below is its 95 % confidence interval, dots are seeds. A bar that ends in an arrow reaches \
                   beyond the ladder (≥), an empty one lies below it (<).",
+        of_suite: false,
         draw: capacity_bars::draw,
     },
     Figure {
         file: "waterfall.svg",
         heading: "Ablation, step by step",
         caption: "Each row adds one part to the row above; a bar runs from the value above to its own. Means over seeds.",
+        of_suite: false,
         draw: waterfall::draw,
     },
     Figure {
@@ -98,6 +111,7 @@ pub const FIGURES: [Figure; 7] = [
         heading: "Hits and p99 over time",
         caption: "Requests by the time at which they finished, means over seeds. Dashed lines mark where a routing table was installed, \
                   crosses where a shard changed its state, both in the first seed.",
+        of_suite: false,
         draw: timeline::draw,
     },
 ];

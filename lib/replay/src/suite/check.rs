@@ -1,0 +1,128 @@
+//! What is wrong with a suite, in words.
+
+use super::spec::{Load, PlanSource, SCHEMA, Suite};
+use cr_trace::Time;
+
+fn positive(value: f64) -> bool {
+    value.is_finite() && value > 0.0
+}
+
+impl Suite {
+    /// The first thing that makes no sense; `None` where all does.
+    pub(super) fn fault(&self) -> Option<String> {
+        self.policy_fault()
+            .or_else(|| self.plan_fault())
+            .or_else(|| self.load_fault())
+            .or_else(|| self.limit_fault())
+            .or_else(|| self.workload.check().err().map(|error| format!("workload: {error}")))
+    }
+
+    fn policy_fault(&self) -> Option<String> {
+        if self.schema != SCHEMA {
+            return Some(format!("schema is {:?}, expected {SCHEMA:?}", self.schema));
+        }
+        let known = cr_routing::policy::names();
+        for policy in self.policies.iter().chain([&self.baseline, &self.candidate]).chain(&self.ablation) {
+            if !known.contains(&policy.as_str()) {
+                return Some(format!("there is no policy {policy:?}; supported are {}", known.join(", ")));
+            }
+            if !self.policies.contains(policy) {
+                return Some(format!(
+                    "{policy:?} is a baseline, candidate or ablation but not among the policies"
+                ));
+            }
+        }
+        let twice = |(index, policy): (usize, &String)| self.policies[..index].contains(policy);
+        if self.policies.iter().enumerate().any(twice) {
+            return Some("policies names one of them twice".into());
+        }
+        if self.seeds.is_empty() {
+            return Some("seeds is empty; give at least one, better three".into());
+        }
+        let twice = |(index, seed): (usize, &u64)| self.seeds[..index].contains(seed);
+        self.seeds.iter().enumerate().any(twice).then(|| "seeds names one of them twice".into())
+    }
+
+    fn plan_fault(&self) -> Option<String> {
+        if let Some(share) = self.plan_from
+            && !(share > 0.0 && share < 1.0)
+        {
+            return Some(format!("plan_from is {share}; it is a share between 0 and 1"));
+        }
+        let head = self.plan_from.unwrap_or(0.0);
+        if !(self.settle >= 0.0 && head + self.settle < 1.0) {
+            let settle = self.settle;
+            return Some(format!("plan_from {head} and settle {settle} must leave requests to measure"));
+        }
+        match (self.plan_from, self.plan) {
+            (Some(_), Some(_)) => return Some("give plan_from or [plan], not both".into()),
+            (None, Some(PlanSource::TrueRates)) if self.warm_slots.is_none() => {
+                return Some("plan from true-rates needs warm_slots: rates alone know no prefix".into());
+            }
+            (None, Some(PlanSource::SeparateTrace { requests: 0 })) => {
+                return Some("plan.requests is 0; a plan needs requests to count".into());
+            }
+            (None, None) => {
+                let planned = |policy: &&String| cr_routing::policy::routes_by_table(policy);
+                if let Some(policy) = self.policies.iter().find(planned) {
+                    return Some(format!("{policy} needs a plan: give plan_from = 0.2, or [plan]"));
+                }
+            }
+            _ => {}
+        }
+        let bad = [("qcap", self.qcap), ("warm_slots", self.warm_slots)]
+            .into_iter()
+            .find(|(_, value)| value.is_some_and(|value| !positive(value)));
+        bad.map(|(name, value)| format!("{name} is {}; it must be above 0", value.unwrap_or_default()))
+    }
+
+    fn load_fault(&self) -> Option<String> {
+        match &self.load {
+            Load::Rates { qps, .. } if qps.is_empty() => Some("load.qps is empty".into()),
+            Load::Rates { qps, .. }
+                if !qps.iter().copied().all(positive) || !qps.is_sorted_by(|a, b| a < b) =>
+            {
+                Some("load.qps must be rates above 0, ascending".into())
+            }
+            Load::Rates { refine: Some(share), .. } if !(*share >= 0.001 && *share < 1.0) => {
+                Some(format!("load.refine is {share}; it is a share of the rate from 0.001 to 1"))
+            }
+            Load::Rates { qps, refine: Some(_) } if qps.len() < 2 || self.all_objectives().is_empty() => {
+                Some("load.refine needs a ladder of at least two rates and an objective".into())
+            }
+            Load::Utilisation { utilisation, probe_requests }
+                if !positive(*utilisation) || *probe_requests == 0 =>
+            {
+                Some("load.utilisation must be above 0 and load.probe_requests at least 1".into())
+            }
+            _ => None,
+        }
+    }
+
+    fn limit_fault(&self) -> Option<String> {
+        let fleet = &self.fleet;
+        let counts =
+            [fleet.shards, fleet.block_tokens, fleet.kv_blocks, fleet.token_budget, fleet.max_running];
+        if counts.contains(&0) {
+            return Some("every number of [fleet] must be at least 1".into());
+        }
+        if fleet.shards > cr_routing::table::MAX_SHARDS {
+            let most = cr_routing::table::MAX_SHARDS;
+            return Some(format!("fleet.shards is {}; a fleet has 1 to {most}", fleet.shards));
+        }
+        if u64::from(fleet.kv_blocks) * u64::from(fleet.block_tokens) > u64::from(u32::MAX) / 2 {
+            return Some("fleet.kv_blocks times block_tokens is above 2 billion tokens a shard".into());
+        }
+        let times = [Some(self.warmup_s), self.timeout_s, self.slo.ttft_p99_s];
+        if times.iter().flatten().any(|s| !(0.0..=Time::MAX_S).contains(s)) {
+            return Some("warmup_s, timeout_s and slo.ttft_p99_s are seconds, not negative".into());
+        }
+        if self.objectives.iter().any(|objective| !positive(objective.p99_s)) {
+            return Some("objectives need a p99_s above 0".into());
+        }
+        if self.workload.requests.is_none() {
+            return Some("workload.requests is missing; a suite plans from a share of a known number".into());
+        }
+        None
+    }
+}
