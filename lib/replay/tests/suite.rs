@@ -139,3 +139,24 @@ fn plans_come_from_where_the_suite_says() {
     };
     assert!(hits(&copied) < hits(&true_rates));
 }
+
+#[test]
+fn a_duration_lets_a_higher_rate_serve_more_of_the_same_requests() {
+    let suite = suite(&[("requests = 300", "duration_s = 10")]);
+    let (slow, fast) = (requests(&suite, 1, 20.0), requests(&suite, 1, 40.0));
+    assert!(
+        slow.len() > 150 && slow.len() < 250 && fast.len() > slow.len() + 150,
+        "{} {}",
+        slow.len(),
+        fast.len()
+    );
+    for (slow, fast) in slow.iter().zip(&fast) {
+        assert_eq!(
+            (&slow.key, &slow.prompt, slow.output_tokens),
+            (&fast.key, &fast.prompt, fast.output_tokens)
+        );
+        assert!((slow.t_s - 2.0 * fast.t_s).abs() < 1e-9);
+    }
+    let runs = made(suite);
+    assert!(runs.iter().all(|run| run.summary.requests.completed > 100));
+}

@@ -27,14 +27,8 @@ impl<'a> Batch<'a> {
     pub(super) fn of(ready: &'a Ready, cell: &Cell) -> Result<Batch<'a>, ReplayError> {
         let suite = &ready.suite;
         let generator = suite.requests(cell.seed, Some(cell.qps))?;
-        let few = suite.workload.requests.is_some_and(|most| most <= KEPT_REQUESTS);
-        let (kept, total) = if few {
-            let kept: Vec<Request> = generator.collect();
-            let total = kept.len() as u64;
-            (Some(kept), total)
-        } else {
-            (None, generator.total())
-        };
+        let total = generator.total();
+        let kept = (total <= KEPT_REQUESTS).then(|| generator.collect());
         let mut batch = Batch { ready, kept, total, table: None };
         if let Some(source) = suite.plan {
             let table = plan::table(suite, source, (cell.seed, cell.qps), &mut batch.requests(cell)?)?;
