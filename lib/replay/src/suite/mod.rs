@@ -9,6 +9,7 @@
 mod batch;
 mod check;
 pub mod execute;
+mod extends;
 pub mod journal;
 mod plan;
 pub mod probe;

@@ -203,7 +203,7 @@ impl Suite {
     /// Text that is no TOML of this schema, unknown keys, or values that make no sense, also in a variant.
     pub fn from_toml(text: &str, file: &str) -> Result<Suite, SuiteError> {
         let fail = |what: String| SuiteError { file: file.into(), what };
-        let mut suite: Suite = toml::from_str(text).map_err(|e| fail(e.to_string().trim_end().into()))?;
+        let mut suite = super::extends::parse(text, file)?;
         suite.folder = Path::new(file).parent().map(Path::to_path_buf).unwrap_or_default();
         match suite.fault() {
             Some(what) => Err(fail(what)),
