@@ -41,9 +41,17 @@ check: lint test
 microbench *FILTER:
     cargo bench --locked --workspace --benches -- {{ FILTER }}
 
+# Fuzz one parser for a minute or for so many seconds: `just fuzz native`, `just fuzz tables 600`
+fuzz TARGET SECONDS="60":
+    scripts/fuzz.sh {{ TARGET }} {{ SECONDS }}
+
 # The published Python planner against ours, in one run (installs it into a temporary folder)
 bench-python-planner:
     benches/python-planner/run.sh
+
+# Does NVIDIA's aiperf read our Mooncake output, and count the same? (installs it into a temporary folder)
+peer-aiperf:
+    benches/peers/aiperf.sh
 
 # Install the four programs into ~/.cargo/bin
 install:

@@ -82,12 +82,15 @@ Examples:
     ///
     /// The routing key of a row of hash blocks is its first block after the leading blocks that more than half of the rows
     /// share (a system prompt), so that the rows of one conversation have one key. CSV rows tell nothing of content: their
-    /// prompts share nothing, and each row is its own key unless a column is named.
+    /// prompts share nothing, and each row is its own key unless a column is named. Text becomes hash blocks of its tokens, so
+    /// that prompts share what they begin with; its arrivals are drawn, and the later turns of a conversation wait for the answer.
     #[command(after_help = "\
 Examples:
   cr-gen import conversation_trace.jsonl --from mooncake > w.jsonl
   cr-gen import conversation_trace.jsonl --limit 300 --max-input 2048 --max-output 64 --speedup 4 > small.jsonl
   cr-gen import AzureLLMInferenceTrace_code.csv --unbunch > azure.jsonl
+  cr-gen import prompts.jsonl --from custom --tokenizer tokenizer.json --qps 20 > w.jsonl
+  cr-gen import sharegpt.json --from sharegpt --tokenizer words --qps 2 --think 20s > chats.jsonl
   cr-gen import servegen/m-mid --window 480000 480600 --rate-scale 0.1 > clients.jsonl
   cr-gen import w.jsonl --window 5m 10m --format mooncake > mooncake.jsonl")]
     Import(ImportArgs),
@@ -253,6 +256,12 @@ pub(crate) struct SynthArgs {
     /// Coefficient of variation of gamma and weibull gaps: above 1 is bursty
     #[arg(long, value_name = "CV")]
     pub(crate) cv: Option<f64>,
+    /// Let the whole rate walk: each --rate-interval multiplies it by exp(S * N(0,1))
+    #[arg(long, value_name = "S")]
+    pub(crate) rate_walk: Option<f64>,
+    /// Time between the steps of --rate-walk
+    #[arg(long, default_value = "60s", value_parser = seconds, value_name = "TIME", requires = "rate_walk")]
+    pub(crate) rate_interval: f64,
     /// Tokens of the template that all requests share; 0 for none
     #[arg(long, default_value = "256", value_parser = count, value_name = "N")]
     pub(crate) global_tokens: u64,

@@ -1,10 +1,12 @@
 //! Reading traffic of any format, cutting it to size, writing it.
 
-use crate::cli::{CutArgs, ImportArgs, InFormat, ServeGenArgs};
+use crate::cli::{CutArgs, DrawnArgs, ImportArgs, InFormat, ServeGenArgs, TextArgs};
 use crate::emit::{GENERATOR, emit};
 use crate::input::{self, Requests};
+use crate::text;
 use clap::ValueEnum;
 use cr_cli::{CommonArgs, Exit, InputContext, bad_input};
+use cr_trace::ahead::ReadAhead;
 use cr_trace::shape::{Cuts, Shape, Shaped};
 use cr_trace::tolerance::Tolerance;
 use cr_trace::unbunch::Unbunch;
@@ -26,23 +28,33 @@ struct Opened {
 
 /// Imports, cuts and writes.
 pub(crate) fn run(args: &ImportArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
-    let opened = open(args)?;
+    let opened = open(args, Purpose::Write)?;
     let header = header(args, &opened, count(args)?);
     let tolerance = opened.tolerance.clone();
-    let mut requests = Shaped::new(opened.requests, opened.shape);
+    let mut requests = Shaped::new(ReadAhead::new(opened.requests)?, opened.shape);
     let exit = emit(&mut requests.by_ref().map(|request| request.bad_input()), &header, &args.out, common)?;
     input::tell_skipped(&tolerance, common);
     tell(&requests.cuts(), common);
     Ok(exit)
 }
 
-fn open(args: &ImportArgs) -> anyhow::Result<Opened> {
+/// What an input is opened for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To write its requests.
+    Write,
+    /// Only to count them.
+    Count,
+}
+
+fn open(args: &ImportArgs, purpose: Purpose) -> anyhow::Result<Opened> {
     let mut shape = args.cut.shape()?;
     let opened = if input::format(&args.file, &args.input) == Some(InFormat::Servegen) {
         input::check_key_rule(&args.input, InFormat::Servegen)?;
         // The window is generated, not cut out.
         let window_s = shape.window_s.take();
-        let requests = servegen(&args.file, &args.servegen, window_s)?;
+        refuse(InFormat::Servegen, args)?;
+        let requests = servegen(&args.file, &args.servegen, &args.drawn, window_s)?;
         Opened {
             requests: Box::new(requests.map(Ok)),
             format: InFormat::Servegen,
@@ -52,8 +64,13 @@ fn open(args: &ImportArgs) -> anyhow::Result<Opened> {
             shape,
         }
     } else {
-        args.servegen.refuse()?;
-        let source = input::open(&args.file, &args.input)?;
+        let raw = input::raw(&args.file, &args.input)?;
+        refuse(raw.format, args)?;
+        let source = if input::is_text(raw.format) {
+            text::source(raw, args, purpose)?
+        } else {
+            input::source(raw.reader, &raw.name, raw.format, &args.input)?
+        };
         let input::Source { requests, format, block_tokens, header, tolerance } = source;
         Opened { requests, format, block_tokens, inner: header, tolerance, shape }
     };
@@ -63,46 +80,90 @@ fn open(args: &ImportArgs) -> anyhow::Result<Opened> {
     Ok(opened)
 }
 
-fn servegen(folder: &str, args: &ServeGenArgs, window_s: Option<(f64, f64)>) -> anyhow::Result<ServeGen> {
+fn servegen(
+    folder: &str,
+    args: &ServeGenArgs,
+    drawn: &DrawnArgs,
+    window_s: Option<(f64, f64)>,
+) -> anyhow::Result<ServeGen> {
     let window_s = window_s.ok_or_else(|| {
         bad_input("a ServeGen folder spans days of traffic; choose a part by --window FROM TO, such as --window 8h 8h10m")
     })?;
     let key_tokens = args.key_tokens.unwrap_or(600);
     let options = ServeGenOptions {
-        seed: args.seed.unwrap_or(42),
+        seed: drawn.seed(),
         window_s,
         rate_scale: args.rate_scale.unwrap_or(1.0),
         key_tokens: u32::try_from(key_tokens)
             .map_err(|_| bad_input(format!("--key-tokens: {key_tokens} tokens are too many")))?,
         user_tokens: Length::lognormal(args.user_tokens.unwrap_or(90), args.user_sigma.unwrap_or(0.0)),
-        output_tokens: Length::lognormal(args.output_tokens.unwrap_or(64), args.output_sigma.unwrap_or(0.0)),
+        output_tokens: drawn.length(),
     };
     ServeGen::open(Path::new(folder), &options).bad_input()
 }
 
-impl ServeGenArgs {
-    fn given(&self) -> [(&'static str, Option<Value>); 7] {
-        [
+/// A flag by its name in the header, and its value where it was given.
+type Given = (&'static str, Option<Value>);
+
+impl DrawnArgs {
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed.unwrap_or(42)
+    }
+
+    /// The tokens to decode where the input does not tell.
+    pub(crate) fn length(&self) -> Length {
+        Length::lognormal(self.output_tokens.unwrap_or(64), self.output_sigma.unwrap_or(0.0))
+    }
+
+    fn given(&self) -> Vec<Given> {
+        vec![
             ("seed", self.seed.map(Into::into)),
-            ("rate_scale", self.rate_scale.map(Into::into)),
-            ("key_tokens", self.key_tokens.map(Into::into)),
-            ("user_tokens", self.user_tokens.map(Into::into)),
-            ("user_sigma", self.user_sigma.map(Into::into)),
             ("output_tokens", self.output_tokens.map(Into::into)),
             ("output_sigma", self.output_sigma.map(Into::into)),
         ]
     }
+}
 
-    /// Refuses flags that do nothing for other inputs.
-    fn refuse(&self) -> anyhow::Result<()> {
-        match self.given().into_iter().find(|(_, value)| value.is_some()) {
-            Some((name, _)) => {
-                let flag = name.replace('_', "-");
-                Err(bad_input(format!("--{flag} is for ServeGen folders; other inputs tell it themselves")))
-            }
-            None => Ok(()),
+impl ServeGenArgs {
+    fn given(&self) -> Vec<Given> {
+        vec![
+            ("rate_scale", self.rate_scale.map(Into::into)),
+            ("key_tokens", self.key_tokens.map(Into::into)),
+            ("user_tokens", self.user_tokens.map(Into::into)),
+            ("user_sigma", self.user_sigma.map(Into::into)),
+        ]
+    }
+}
+
+impl TextArgs {
+    fn given(&self) -> Vec<Given> {
+        let arrivals = self.arrivals.and_then(|process| process.to_possible_value());
+        vec![
+            ("tokenizer", self.tokenizer.clone().map(Into::into)),
+            ("qps", self.qps.map(Into::into)),
+            ("arrivals", arrivals.map(|process| process.get_name().into())),
+            ("cv", self.cv.map(Into::into)),
+            ("think", self.think.map(Into::into)),
+            ("open", self.open.then_some(true.into())),
+        ]
+    }
+}
+
+/// Refuses flags that do nothing for an input of this format.
+fn refuse(format: InFormat, args: &ImportArgs) -> anyhow::Result<()> {
+    let (servegen, text) = (format == InFormat::Servegen, input::is_text(format));
+    let groups = [
+        (args.drawn.given(), servegen || text, "ServeGen folders and text"),
+        (args.servegen.given(), servegen, "ServeGen folders"),
+        (args.text.given(), text, "text (custom, sharegpt)"),
+    ];
+    for (given, counts, what) in groups {
+        if let Some((name, _)) = given.iter().find(|(_, value)| value.is_some() && !counts) {
+            let flag = name.replace('_', "-");
+            return Err(bad_input(format!("--{flag} is for {what}; other inputs tell it themselves")));
         }
     }
+    Ok(())
 }
 
 impl CutArgs {
@@ -127,7 +188,7 @@ fn count(args: &ImportArgs) -> anyhow::Result<Option<u64>> {
     if args.file == "-" || !std::fs::metadata(&args.file).is_ok_and(|meta| meta.is_file() || meta.is_dir()) {
         return Ok(None);
     }
-    let opened = open(args)?;
+    let opened = open(args, Purpose::Count)?;
     let mut requests = Shaped::new(opened.requests, opened.shape);
     for request in requests.by_ref() {
         request.bad_input()?;
@@ -156,12 +217,16 @@ fn header(args: &ImportArgs, opened: &Opened, requests: Option<u64>) -> TraceHea
     set("max_output_tokens", args.cut.max_output.map(Into::into));
     set("unbunch", args.cut.unbunch.then_some(true.into()));
     set("speedup", (args.cut.speedup != 1.0).then(|| args.cut.speedup.into()));
-    for (name, value) in args.servegen.given() {
+    for (name, value) in args.drawn.given().into_iter().chain(args.servegen.given()) {
         set(name, value);
+    }
+    if input::is_text(opened.format) {
+        text::declare(args, &mut set);
     }
     let inner = opened.inner.as_ref();
     set("spec", inner.map(|header| header.spec.clone()));
-    let drawn = (opened.format == InFormat::Servegen).then(|| args.servegen.seed.unwrap_or(42));
+    let draws = opened.format == InFormat::Servegen || input::is_text(opened.format);
+    let drawn = draws.then(|| args.drawn.seed());
     TraceHeader {
         seed: inner.and_then(|header| header.seed).or(drawn),
         requests,

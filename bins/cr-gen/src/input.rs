@@ -8,7 +8,7 @@ use cr_trace::tolerance::Tolerance;
 use cr_trace::{Request, TraceError, TraceHeader, TraceReader, compress};
 use std::io::BufRead;
 
-pub(crate) type Requests = Box<dyn Iterator<Item = Result<Request, TraceError>>>;
+pub(crate) type Requests = Box<dyn Iterator<Item = Result<Request, TraceError>> + Send>;
 
 /// An opened input of requests.
 pub(crate) struct Source {
@@ -33,6 +33,19 @@ pub(crate) fn open(path: &str, args: &InArgs) -> anyhow::Result<Source> {
             "a ServeGen folder tells rates, not requests; make some by `cr-gen import FOLDER`",
         ));
     }
+    let Raw { reader, name, format } = raw(path, args)?;
+    source(reader, &name, format, args)
+}
+
+/// An input of a known format, before anything of it is read.
+pub(crate) struct Raw {
+    pub(crate) reader: Box<dyn BufRead + Send>,
+    pub(crate) name: String,
+    pub(crate) format: InFormat,
+}
+
+/// Opens and unpacks a stream, and tells its format.
+pub(crate) fn raw(path: &str, args: &InArgs) -> anyhow::Result<Raw> {
     let input = Input::open(path)?;
     let name = input.name;
     let mut reader = compress::unpacked(input.reader)
@@ -42,11 +55,21 @@ pub(crate) fn open(path: &str, args: &InArgs) -> anyhow::Result<Source> {
         None => detect(&mut reader).map_err(|error| bad_input(format!("cannot read {name}: {error}")))?,
     };
     check_key_rule(args, format)?;
+    Ok(Raw { reader, name, format })
+}
+
+/// The requests of an opened input that tells all there is to know of them.
+pub(crate) fn source(
+    reader: Box<dyn BufRead + Send>,
+    name: &str,
+    format: InFormat,
+    args: &InArgs,
+) -> anyhow::Result<Source> {
     let tolerance = Tolerance::new(args.skip_bad);
     let (mut header, mut block_tokens) = (None, None);
     let requests: Requests = match format {
         InFormat::Native | InFormat::Servegen => {
-            let reader = TraceReader::new(reader, &name).bad_input()?.tolerate(tolerance.clone());
+            let reader = TraceReader::new(reader, name).bad_input()?.tolerate(tolerance.clone());
             header = reader.header().cloned();
             Box::new(reader)
         }
@@ -54,19 +77,24 @@ pub(crate) fn open(path: &str, args: &InArgs) -> anyhow::Result<Source> {
             let dialect = if format == InFormat::Mooncake { Dialect::MOONCAKE } else { Dialect::BAILIAN };
             let dialect = dialect.with_block_tokens(args.block_tokens);
             block_tokens = Some(dialect.block_tokens);
-            let reader = MooncakeReader::new(reader, &name, dialect).tolerate(tolerance.clone());
+            let reader = MooncakeReader::new(reader, name, dialect).tolerate(tolerance.clone());
             Box::new(MooncakeImport::new(reader, block_key(args)))
         }
         InFormat::Azure | InFormat::Burstgpt => {
             let columns = if format == InFormat::Azure { Columns::azure() } else { Columns::burstgpt() };
             let columns = columns.with_key(args.key_column.clone());
-            Box::new(TableImport::new(reader, &name, &columns, tolerance.clone()).bad_input()?)
+            Box::new(TableImport::new(reader, name, &columns, tolerance.clone()).bad_input()?)
+        }
+        InFormat::Custom | InFormat::Sharegpt => {
+            return Err(bad_input(format!(
+                "{name} is text, which has neither times nor tokens; make requests of it by `cr-gen import FILE --tokenizer …`"
+            )));
         }
     };
     Ok(Source { requests, format, block_tokens, header, tolerance })
 }
 
-fn block_key(args: &InArgs) -> BlockKey {
+pub(crate) fn block_key(args: &InArgs) -> BlockKey {
     match (args.key_blocks, args.key) {
         (Some(blocks), _) => BlockKey::Prefix(blocks as usize),
         (None, Some(KeyRule::Session)) => BlockKey::Session,
@@ -76,15 +104,21 @@ fn block_key(args: &InArgs) -> BlockKey {
 
 /// Refuses a rule for keys that the format has no use for.
 pub(crate) fn check_key_rule(args: &InArgs, format: InFormat) -> anyhow::Result<()> {
+    let text = is_text(format);
     let blocks = matches!(format, InFormat::Mooncake | InFormat::Bailian);
     let table = matches!(format, InFormat::Azure | InFormat::Burstgpt);
-    if (args.key.is_some() || args.key_blocks.is_some()) && !blocks {
-        return Err(bad_input("--key and --key-blocks are for rows of hash blocks (mooncake, bailian)"));
+    if (args.key.is_some() || args.key_blocks.is_some()) && !blocks && !text {
+        return Err(bad_input("--key and --key-blocks are for hash blocks (mooncake, bailian) and text"));
     }
-    if args.key_column.is_some() && !table {
-        return Err(bad_input("--key-column is for tables (azure, burstgpt)"));
+    if args.key_column.is_some() && !table && !text {
+        return Err(bad_input("--key-column is for tables (azure, burstgpt) and text"));
     }
     Ok(())
+}
+
+/// Whether the format is text that a tokenizer must make tokens of.
+pub(crate) fn is_text(format: InFormat) -> bool {
+    matches!(format, InFormat::Custom | InFormat::Sharegpt)
 }
 
 /// Tells the format by the first line, without consuming it.
@@ -93,7 +127,16 @@ fn detect(reader: &mut dyn BufRead) -> std::io::Result<InFormat> {
     let line = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
     let line = String::from_utf8_lossy(line);
     let has = |text: &str| line.contains(text);
-    Ok(if has("\"hash_ids\"") && !has("\"prompt\"") {
+    let start = line.trim_start_matches(['\u{feff}', ' ', '\t', '\r']);
+    let array = start.starts_with('[') || (start.is_empty() && head.trim_ascii_start().starts_with(b"["));
+    // A prompt that is text, and not a list of segments.
+    let prompt =
+        line.split("\"prompt\"").nth(1).and_then(|rest| rest.trim_start_matches([' ', ':']).chars().next());
+    Ok(if array || (start.starts_with('{') && (has("\"conversations\"") || has("\"messages\""))) {
+        InFormat::Sharegpt
+    } else if start.starts_with('{') && prompt == Some('"') {
+        InFormat::Custom
+    } else if has("\"hash_ids\"") && !has("\"prompt\"") {
         if has("\"chat_id\"") { InFormat::Bailian } else { InFormat::Mooncake }
     } else if has("ContextTokens") && !line.starts_with('{') {
         InFormat::Azure

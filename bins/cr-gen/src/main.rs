@@ -9,6 +9,7 @@ mod plot;
 mod stats;
 mod stats_table;
 mod synth;
+mod text;
 
 use clap::Parser;
 use cli::{Cli, Command};

@@ -2,7 +2,9 @@
 
 use crate::cli::{StatsArgs, StatsFormat};
 use crate::{input, plot, stats_table};
+use cr_cli::signals::Interrupt;
 use cr_cli::{CommonArgs, Exit, InputContext, Output, Progress, bad_input};
+use cr_trace::ahead::ReadAhead;
 use cr_trace::stats::{CURVE_SAMPLES, Fleet, TraceStats};
 use std::io::Write;
 
@@ -23,10 +25,14 @@ pub(crate) fn run(args: &StatsArgs, common: &CommonArgs) -> anyhow::Result<Exit>
     let mut stats = TraceStats::new(block_tokens)
         .with_fleet(fleet)
         .with_curve(block_tokens, args.curve.then_some(CURVE_SAMPLES));
-    for (index, request) in source.requests.enumerate() {
+    let interrupt = Interrupt::install()?;
+    for (index, request) in ReadAhead::new(source.requests)?.enumerate() {
         stats.observe(&request.bad_input()?);
         if index % 1024 == 0 {
             progress.set(index as u64);
+            if interrupt.is_set() {
+                break;
+            }
         }
     }
     progress.finish();
@@ -49,6 +55,11 @@ pub(crate) fn run(args: &StatsArgs, common: &CommonArgs) -> anyhow::Result<Exit>
         let mut output = Output::create(Some(path))?;
         output.write_all(svg.as_bytes())?;
         output.finish()?;
+    }
+    if interrupt.is_set() {
+        common
+            .note(format!("interrupted: these are the statistics of the first {} requests", report.requests));
+        return Ok(Exit::Interrupted);
     }
     Ok(Exit::Done)
 }

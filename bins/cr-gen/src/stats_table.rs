@@ -80,7 +80,11 @@ fn reuse(out: &mut impl Write, report: &StatsReport) -> Result<()> {
         grouped(reuse.tree_nodes)
     )?;
     if !reuse.complete {
-        writeln!(out, "  More distinct segments than are kept: reuse is at least this much.")?;
+        writeln!(
+            out,
+            "  reuse is at least this much: what comes back only after {} other segments counts as new",
+            grouped(reuse.remembered_segments)
+        )?;
     }
     Ok(())
 }

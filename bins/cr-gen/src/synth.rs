@@ -9,6 +9,7 @@ use cr_trace::TraceHeader;
 use cr_workload::arrivals::{self, Process};
 use cr_workload::drift::Drift;
 use cr_workload::popularity::{Law, Popularity, Whales};
+use cr_workload::profile::Profile;
 use cr_workload::prompt::{Part, PartScope};
 use cr_workload::threads::{Loop, Threads};
 use cr_workload::{Generator, Length, Spec};
@@ -70,6 +71,17 @@ impl PopulationArgs {
     }
 }
 
+impl Arrivals {
+    pub(crate) fn process(self) -> Process {
+        match self {
+            Arrivals::Poisson => Process::Poisson,
+            Arrivals::Constant => Process::Constant,
+            Arrivals::Gamma => Process::Gamma,
+            Arrivals::Weibull => Process::Weibull,
+        }
+    }
+}
+
 impl SynthArgs {
     fn spec(&self, popularity: Popularity) -> anyhow::Result<Spec> {
         let parts = [
@@ -85,12 +97,7 @@ impl SynthArgs {
                 prompt.push(Part::new(scope, Length::lognormal(tokens, sigma)));
             }
         }
-        let process = match self.arrivals {
-            Arrivals::Poisson => Process::Poisson,
-            Arrivals::Constant => Process::Constant,
-            Arrivals::Gamma => Process::Gamma,
-            Arrivals::Weibull => Process::Weibull,
-        };
+        let process = self.arrivals.process();
         Ok(Spec {
             about: None,
             seed: self.seed,
@@ -99,7 +106,11 @@ impl SynthArgs {
             output_tokens: Length::lognormal(self.output_tokens, self.output_sigma),
             popularity,
             arrivals: arrivals::Arrivals { process, cv: self.cv, ..arrivals::Arrivals::poisson(self.qps) },
-            rate: None,
+            rate: self.rate_walk.map(|sigma| Profile::Walk {
+                sigma,
+                interval_s: self.rate_interval,
+                limit: None,
+            }),
             threads: None,
             prompt,
         })

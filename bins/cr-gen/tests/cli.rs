@@ -268,6 +268,81 @@ fn packed_files_tables_and_folders_are_found_out() {
 }
 
 #[test]
+fn text_becomes_requests_that_share_what_they_begin_with() {
+    let folder = tempfile::tempdir().expect("is made");
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("writes");
+        path.to_str().expect("is text").to_owned()
+    };
+    let requests = |args: &[&str]| -> (Value, Vec<cr_trace::Request>) {
+        let output = run(args);
+        let text = stdout(&output);
+        let reader = cr_trace::TraceReader::new(text.as_bytes(), "x").expect("opens");
+        let header = serde_json::to_value(reader.header()).expect("is JSON");
+        (header, reader.collect::<Result<_, _>>().expect("is valid"))
+    };
+    let system = "You are a patient teacher of mathematics who explains every single step to the pupil before you go on.";
+    let custom = write(
+        "custom.jsonl",
+        &format!(
+            "{{\"prompt\":\"{system} What is 2 + 2?\",\"output_tokens\":9}}\n{{\"prompt\":\"{system} What is a prime?\"}}\n"
+        ),
+    );
+    let (header, both) = requests(&["import", &custom, "--tokenizer", "words", "--qps", "3"]);
+    assert_eq!(header["requests"], 2);
+    let import = &header["spec"]["import"];
+    assert_eq!(
+        (&import["from"], &import["tokenizer"], &import["loop"]),
+        (&"custom".into(), &"words".into(), &"closed".into())
+    );
+    assert_eq!(
+        import["arrivals"],
+        serde_json::json!({"drawn": true, "process": "poisson", "qps": 3.0, "cv": null})
+    );
+    assert_eq!(cr_trace::content::shared_tokens(&both[0].prompt, &both[1].prompt), 16);
+    assert_eq!((both[0].output_tokens, both[1].output_tokens, both[0].prompt_tokens()), (9, 64, 24));
+    let (_, bytes) = requests(&["import", &custom, "--tokenizer", "bytes"]);
+    assert_eq!(bytes[0].prompt_tokens(), system.len() as u64 + 15);
+
+    // A tokenizer.json of three words.
+    let tokenizer = write(
+        "tokenizer.json",
+        r#"{"version":"1.0","added_tokens":[],"normalizer":null,"pre_tokenizer":{"type":"Whitespace"},"post_processor":null,"decoder":null,"model":{"type":"WordLevel","vocab":{"[UNK]":0,"hello":1,"there":2},"unk_token":"[UNK]"}}"#,
+    );
+    let chats = write(
+        "chats.json",
+        r#"[{"conversations":[{"from":"human","value":"hello there"},{"from":"gpt","value":"hello there friend"},{"from":"human","value":"hello"},{"from":"gpt","value":"x"}]}]"#,
+    );
+    let (_, turns) = requests(&["import", &chats, "--tokenizer", &tokenizer, "--think", "2s"]);
+    assert_eq!(turns.iter().map(cr_trace::Request::prompt_tokens).collect::<Vec<_>>(), [2, 6]);
+    assert_eq!((turns[1].after, turns[1].turn, turns[0].output_tokens), (Some(turns[0].id), Some(2), 3));
+    let (_, open) = requests(&["import", &chats, "--tokenizer", &tokenizer, "--open"]);
+    assert_eq!(open[1].after, None);
+
+    for (args, said) in [
+        (vec!["import", &custom], "text has no tokens by itself: give the model's --tokenizer"),
+        (vec!["stats", &custom], "is text, which has neither times nor tokens; make requests of it by"),
+        (vec!["import", &custom, "--tokenizer", &custom], "no tokenizer: "),
+        (
+            vec!["import", ROWS, "--qps", "3"],
+            "--qps is for text (custom, sharegpt); other inputs tell it themselves",
+        ),
+        (
+            vec!["import", &custom, "--tokenizer", "words", "--key-column", "user"],
+            "custom.jsonl:1: there is no field \"user\"",
+        ),
+    ] {
+        let output = run(&args);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.code() == Some(2) && stderr.contains(said) && stderr.lines().count() == 1,
+            "{stderr}"
+        );
+    }
+}
+
+#[test]
 fn statistics_can_be_drawn() {
     let folder = tempfile::tempdir().expect("is made");
     let path = folder.path().join("x.svg");
@@ -306,12 +381,12 @@ fn bad_input_is_one_sentence_and_exit_2() {
         (
             &["import", "-", "--seed", "1"],
             b"",
-            "cr-gen: --seed is for ServeGen folders; other inputs tell it themselves\n",
+            "cr-gen: --seed is for ServeGen folders and text; other inputs tell it themselves\n",
         ),
         (
             &["import", "-", "--from", "native", "--key-blocks", "2"],
             b"{}",
-            "cr-gen: --key and --key-blocks are for rows of hash blocks (mooncake, bailian)\n",
+            "cr-gen: --key and --key-blocks are for hash blocks (mooncake, bailian) and text\n",
         ),
         (
             &["stats", "/"],

@@ -3,11 +3,9 @@
 use crate::args::Format;
 use clap::Args;
 use cr_cli::{Exit, Input, InputContext, Output, bad_input, quantity};
-use cr_routing::calibrate::{Knee, Rung, Slots, knee, warm_slots};
+use cr_routing::calibrate::{Knee, Slots, knee, read_ladder, warm_slots};
 use cr_routing::rates::read_rates;
-use serde::Deserialize;
 use serde_json::json;
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{Read, Write as _};
 
@@ -50,11 +48,7 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<Exit> {
         .reader
         .read_to_string(&mut text)
         .map_err(|e| bad_input(format!("cannot read {}: {e}", input.name)))?;
-    let rungs = if text.trim_start().starts_with('{') {
-        from_result(&text, &input.name, args.policy.as_deref())?
-    } else {
-        from_csv(&text, &input.name)?
-    };
+    let rungs = read_ladder(&text, &input.name, args.policy.as_deref()).bad_input()?;
     let knee = knee(&rungs, args.slo).bad_input()?;
     let slots = slots(args)?;
     let shards = f64::from(args.shards);
@@ -66,97 +60,6 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<Exit> {
     out.write_all(text.as_bytes())?;
     out.finish()?;
     Ok(Exit::Done)
-}
-
-/// What a ladder needs of `cacheroute.result/1`.
-#[derive(Deserialize)]
-struct ResultFile {
-    schema: String,
-    runs: Vec<Run>,
-}
-
-#[derive(Deserialize)]
-struct Run {
-    policy: String,
-    seed: u64,
-    requests: Requests,
-    ttft_s: Ttft,
-    saturated: bool,
-}
-
-#[derive(Deserialize)]
-struct Requests {
-    offered: u64,
-    failed: u64,
-    offered_qps: f64,
-}
-
-#[derive(Deserialize)]
-struct Ttft {
-    p99: f64,
-}
-
-fn from_result(text: &str, file: &str, policy: Option<&str>) -> anyhow::Result<Vec<Rung>> {
-    let result: ResultFile =
-        serde_json::from_str(text).map_err(|e| bad_input(format!("{file}: no result of a sweep: {e}")))?;
-    if result.schema != "cacheroute.result/1" {
-        return Err(bad_input(format!(
-            "{file}: schema is {:?}, expected \"cacheroute.result/1\"",
-            result.schema
-        )));
-    }
-    let policies: BTreeSet<&str> = result.runs.iter().map(|run| run.policy.as_str()).collect();
-    let all = policies.iter().copied().collect::<Vec<_>>().join(", ");
-    let policy = match (policy, policies.len()) {
-        (Some(policy), _) if policies.contains(policy) => policy,
-        (Some(policy), _) => {
-            return Err(bad_input(format!("{file}: no runs of {policy:?}; there are {all}")));
-        }
-        (None, 0 | 1) => policies.first().copied().unwrap_or_default(),
-        (None, _) => {
-            return Err(bad_input(format!(
-                "{file}: runs of several policies; name one of {all} by --policy"
-            )));
-        }
-    };
-    let runs = result.runs.iter().filter(|run| run.policy == policy);
-    let rungs = runs.map(|run| Rung {
-        run: run.seed,
-        qps: run.requests.offered_qps,
-        p99_s: run.ttft_s.p99,
-        failed: run.requests.failed as f64 / run.requests.offered.max(1) as f64,
-        saturated: run.saturated,
-    });
-    Ok(rungs.collect())
-}
-
-/// One row of CSV.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Row {
-    qps: f64,
-    p99: f64,
-    #[serde(default)]
-    failed: f64,
-    #[serde(default)]
-    run: u64,
-}
-
-fn from_csv(text: &str, file: &str) -> anyhow::Result<Vec<Rung>> {
-    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
-    let mut rungs = Vec::new();
-    for (at, row) in reader.deserialize::<Row>().enumerate() {
-        let line = at + 2;
-        let hint = "the columns are qps,p99[,failed][,run]";
-        let row = row.map_err(|e| bad_input(format!("{file}:{line}: {e}; {hint}")))?;
-        let fine = |value: f64| value.is_finite() && value >= 0.0;
-        if !(fine(row.qps) && fine(row.p99) && (0.0..=1.0).contains(&row.failed)) {
-            let what = "qps and p99 are finite and not negative, failed lies between 0 and 1";
-            return Err(bad_input(format!("{file}:{line}: {what}")));
-        }
-        rungs.push(Rung { run: row.run, qps: row.qps, p99_s: row.p99, failed: row.failed, saturated: false });
-    }
-    Ok(rungs)
 }
 
 fn slots(args: &CalibrateArgs) -> anyhow::Result<Option<Slots>> {

@@ -40,10 +40,13 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
     let (rates, source) = read_rates(input.reader, &input.name).bad_input()?;
     let found = check(&table, &rates);
     let complaints = complaints(&table, &found, args.tolerance);
-    let in_sample = table.meta().in_sample && source == Source::Trace;
+    let in_sample = match (table.meta().source, rates.source()) {
+        (Some(planned_from), Some(this)) => planned_from == this,
+        _ => table.meta().in_sample && source == Source::Trace,
+    };
     let text = match args.format {
         Format::Text => text(&table, &found, &complaints, in_sample),
-        Format::Json => json(&table, &found, &complaints),
+        Format::Json => json(&table, &found, &complaints, in_sample),
     };
     let mut out = Output::create(None)?;
     out.write_all(text.as_bytes())?;
@@ -85,7 +88,7 @@ fn text(table: &RoutingTable, found: &TableCheck, complaints: &[String], in_samp
     let _ = writeln!(text, "imbalance  {:.4}, {:.4} as planned", found.imbalance, table.meta().imbalance);
     let _ = writeln!(text, "over qcap  {} keys", found.over_qcap.len());
     if in_sample {
-        let _ = writeln!(text, "in sample  the table was planned from a trace; check it with another one");
+        let _ = writeln!(text, "in sample  the table was planned from these requests; check it with others");
     }
     match complaints {
         [] => text += "fits\n",
@@ -94,10 +97,11 @@ fn text(table: &RoutingTable, found: &TableCheck, complaints: &[String], in_samp
     text
 }
 
-fn json(table: &RoutingTable, found: &TableCheck, complaints: &[String]) -> String {
+fn json(table: &RoutingTable, found: &TableCheck, complaints: &[String], in_sample: bool) -> String {
     let value = json!({
         "fits": complaints.is_empty(),
         "complaints": complaints,
+        "in_sample": in_sample,
         "rate": found.rate,
         "admitted_rate": found.admitted_rate,
         "admitted_keys": table.admitted_keys(),

@@ -28,8 +28,8 @@ pub(crate) struct ModelArgs {
     /// Balance requests, or the prefill work that they bring
     #[arg(long, value_enum, default_value_t = Sizing::Requests)]
     pub(crate) sizing: Sizing,
-    /// The cost model of a shard, TOML (sizing by work)
-    #[arg(long, value_name = "FILE", required_if_eq("sizing", "work"))]
+    /// The cost model of a shard: a built-in name (70b-2xh100) or a TOML file (sizing by work)
+    #[arg(long, value_name = "NAME|FILE", required_if_eq("sizing", "work"))]
     pub(crate) cost: Option<String>,
     /// Seconds of prefill per second that one shard can do for one key (sizing by work)
     #[arg(long, value_name = "LOAD", value_parser = quantity::positive, requires = "cost")]
@@ -145,10 +145,7 @@ impl ModelArgs {
     /// The cost model, where work is balanced.
     pub(crate) fn cost(&self) -> anyhow::Result<Option<CostModel>> {
         match (self.sizing, &self.cost) {
-            (Sizing::Work, Some(path)) => {
-                let text = cr_cli::input::read_to_string(path)?;
-                Ok(Some(CostModel::from_toml(&text, path).bad_input()?))
-            }
+            (Sizing::Work, Some(name)) => Ok(Some(CostModel::by_name_or_path(name).bad_input()?)),
             _ => Ok(None),
         }
     }

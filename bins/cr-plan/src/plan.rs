@@ -2,6 +2,7 @@
 
 use crate::args::{ChurnArgs, Format, OutputArgs, PlanArgs};
 use crate::{model, show, stream};
+use cr_cli::signals::Interrupt;
 use cr_cli::{CommonArgs, Exit, Input, InputContext, Output, bad_input};
 use cr_cost::CostModel;
 use cr_routing::planner::{
@@ -16,9 +17,11 @@ const GENERATOR: &str = concat!("cr-plan ", env!("CARGO_PKG_VERSION"));
 
 pub(crate) fn run(args: &PlanArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
     let planner = Planner::new(args)?;
+    planner.scaled().iter().for_each(|note| common.note(note));
     if let Some(interval_s) = args.stream.interval {
         return stream::run(args, planner, interval_s, common);
     }
+    Interrupt::end_at_once()?;
     let input = Input::open(&args.input)?;
     let (rates, source) = read_rates(input.reader, &input.name).bad_input()?;
     let planned = planner.plan(&rates, 0.0, source == Source::Trace)?;
@@ -73,12 +76,30 @@ impl Planner {
         })
     }
 
+    /// What there is to say where the previous table is for another fleet.
+    fn scaled(&self) -> Option<String> {
+        let (before, now) = (self.previous.as_ref()?.shards(), self.config.fleet.shards());
+        match now {
+            _ if now == before => None,
+            _ if now < before => Some(format!(
+                "the previous table is for {before} shards, this plan for {now}: what shards {now} to {} kept has to move",
+                before - 1
+            )),
+            _ => Some(format!(
+                "the previous table is for {before} shards, this plan for {now}: shards {before} to {} begin empty, and fill as \
+                 far as --max-churn lets them",
+                now - 1
+            )),
+        }
+    }
+
     /// Plans, from the previous table where there is one.
     pub(crate) fn plan(&self, rates: &KeyRates, from_s: f64, in_sample: bool) -> anyhow::Result<Planned> {
         let options = TableOptions {
             generator: GENERATOR.into(),
             from_s,
             in_sample,
+            source: rates.source(),
             with_rates: self.with_rates.unwrap_or(rates.len() < RATES_BELOW_KEYS),
         };
         let work = model::work(rates, self.cost.as_ref())?;

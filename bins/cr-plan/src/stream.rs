@@ -3,9 +3,10 @@
 use crate::args::{Estimator, PlanArgs, StreamArgs};
 use crate::model::{AdmissionRule, Sizing};
 use crate::plan::{Planner, write};
+use cr_cli::signals::Interrupt;
 use cr_cli::{CommonArgs, Exit, Input, InputContext, Output, bad_input};
 use cr_routing::rates::detect::detect;
-use cr_routing::rates::{KeyRates, RateEstimator, Source, WindowRates};
+use cr_routing::rates::{KeyRates, RateEstimator, Source, TraceRates, WindowRates};
 use cr_trace::{Request, TraceReader};
 use std::io::Write;
 
@@ -76,9 +77,6 @@ pub(crate) fn run(
     if interval_s < SHORTEST_S {
         return Err(bad_input("--interval must be at least 1ms"));
     }
-    if args.model.admission == AdmissionRule::Tokens || args.model.sizing == Sizing::Work {
-        return Err(bad_input("--interval estimates rates alone; tokens and work need the whole trace"));
-    }
     let live = Live::new(&args.stream, interval_s)?;
     let input = Input::open(&args.input)?;
     let (source, reader) = detect(input.reader, &input.name).bad_input()?;
@@ -89,11 +87,18 @@ pub(crate) fn run(
         )));
     }
     let out = Output::create(args.output.output.as_deref())?;
-    let mut stream = Stream { planner, live, out, args, common, last_s: 0.0, tables: 0 };
+    // Prefixes and prompts are told apart from rates, and only where the plan needs them.
+    let prompts = args.model.admission == AdmissionRule::Tokens || args.model.sizing == Sizing::Work;
+    let prompts = prompts.then(TraceRates::default);
+    let interrupt = Interrupt::install()?;
+    let mut stream = Stream { planner, live, prompts, out, args, common, last_s: 0.0, tables: 0 };
     // The end of the running interval, once there is a first request.
     let mut end_s: Option<f64> = None;
     for request in TraceReader::new(reader, &input.name).bad_input()? {
         let request = request.bad_input()?;
+        if interrupt.is_set() {
+            break;
+        }
         let end = *end_s.get_or_insert_with(|| {
             stream.last_s = request.t_s;
             interval_end(request.t_s, interval_s)
@@ -104,9 +109,16 @@ pub(crate) fn run(
             end_s = Some(interval_end(request.t_s, interval_s));
         }
         stream.live.record(&request);
+        if let Some(prompts) = &mut stream.prompts {
+            prompts.record(&request);
+        }
     }
     let Stream { out, tables, .. } = stream;
     out.finish()?;
+    if interrupt.is_set() {
+        common.note(format!("interrupted after {tables} tables; what is written is whole"));
+        return Ok(Exit::Interrupted);
+    }
     common.note(format!("{tables} tables"));
     Ok(Exit::Done)
 }
@@ -119,6 +131,7 @@ fn interval_end(t_s: f64, interval_s: f64) -> f64 {
 struct Stream<'a> {
     planner: Planner,
     live: Live,
+    prompts: Option<TraceRates>,
     out: Output,
     args: &'a PlanArgs,
     common: &'a CommonArgs,
@@ -129,7 +142,11 @@ struct Stream<'a> {
 
 impl Stream<'_> {
     fn emit(&mut self, now_s: f64) -> anyhow::Result<()> {
-        let Some((rates, error)) = self.live.rates(now_s, now_s - self.last_s) else { return Ok(()) };
+        let Some((mut rates, error)) = self.live.rates(now_s, now_s - self.last_s) else { return Ok(()) };
+        if let Some(prompts) = &mut self.prompts {
+            prompts.describe(&mut rates);
+            prompts.keep_only(&rates);
+        }
         self.last_s = now_s;
         let planned = self.planner.plan(&rates, now_s, false)?;
         write(&planned.table, self.args.output.format, &mut self.out)?;

@@ -1,9 +1,11 @@
 //! The program as it is typed: tables byte for byte, exit codes, one-line errors, closed pipes.
 
+mod support;
+
 use std::fs;
-use std::io::{Read, Write};
-use std::path::PathBuf;
+use std::io::Read;
 use std::process::{Command, Output, Stdio};
+use support::{Folder, cr_plan};
 
 const RATES: &str = "a,12.5\nb,3\nc,2\nd,0.5\n";
 const FLAGS: &[&str] = &["--shards", "2", "--qcap", "10", "--warm-slots", "2"];
@@ -14,19 +16,6 @@ const TABLE: &str = concat!(
     r#""rates":{"a":12.5,"b":3.0,"c":2.0,"d":0.5}}"#,
     "\n"
 );
-
-fn cr_plan(args: &[&str], stdin: &str) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_cr-plan"))
-        .args(args)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("starts");
-    // A program that refuses its flags closes stdin before reading it.
-    let _ = child.stdin.take().expect("is piped").write_all(stdin.as_bytes());
-    child.wait_with_output().expect("ends")
-}
 
 fn plan(extra: &[&str], stdin: &str) -> Output {
     cr_plan(&[FLAGS, extra].concat(), stdin)
@@ -42,23 +31,6 @@ fn assert_refused(output: &Output, expect: &str) {
     assert_eq!(output.status.code(), Some(2), "{stderr}");
     assert!(stderr.contains(expect), "{stderr}");
     assert!(output.stdout.is_empty());
-}
-
-struct Folder(tempfile::TempDir);
-
-impl Folder {
-    fn new() -> Folder {
-        Folder(tempfile::tempdir().expect("is made"))
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn file(&self, name: &str, content: &str) -> String {
-        fs::write(self.path(name), content).expect("is written");
-        self.path(name).display().to_string()
-    }
 }
 
 #[test]
@@ -107,10 +79,20 @@ fn a_trace_is_counted_and_marked_in_sample() {
     );
     let output = plan(&[], &trace);
     let table: serde_json::Value = serde_json::from_slice(&output.stdout).expect("is JSON");
-    assert_eq!(table["in_sample"], true);
+    assert_eq!((&table["in_sample"], &table["source"]["requests"]), (&true.into(), &3.into()));
     assert_eq!(table["rates"], serde_json::json!({"x": 1.0, "y": 0.5}));
     assert_eq!(table["prefix_tokens"], serde_json::json!({"x": 48, "y": 0}));
     assert_eq!(table["keys"], serde_json::json!({"x": [0], "y": [1]}));
+    // A check knows these requests again, and tells others from them.
+    let folder = Folder::new();
+    let (path, text_of) = (folder.file("t.json", &text(&output.stdout)), |trace: &str| {
+        text(&cr_plan(&["check", &folder.path("t.json").display().to_string(), "-"], trace).stdout)
+    });
+    assert!(
+        text_of(&trace).contains("in sample")
+            && !text_of(&trace.replace("\"t_s\":1", "\"t_s\":1.5")).contains("in sample")
+    );
+    assert!(fs::metadata(path).is_ok());
     assert_refused(&plan(&[], &request(0, 1.0, "x")), "<stdin>: all 1 requests arrive at t_s = 1");
 }
 

@@ -1,23 +1,11 @@
 //! Replanning, streaming, and the commands that read tables.
 
-use std::fs;
-use std::io::Write;
-use std::process::{Command, Output, Stdio};
+mod support;
+
+use std::process::Output;
+use support::{Folder, cr_plan};
 
 const MODEL: &[&str] = &["--shards", "3", "--qcap", "20", "--warm-slots", "4"];
-
-fn cr_plan(args: &[&str], stdin: &str) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_cr-plan"))
-        .args(args)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("starts");
-    // A program that refuses its flags closes stdin before reading it.
-    let _ = child.stdin.take().expect("is piped").write_all(stdin.as_bytes());
-    child.wait_with_output().expect("ends")
-}
 
 fn stdout(output: &Output) -> String {
     assert!(output.status.success(), "{}", stderr(output));
@@ -37,20 +25,6 @@ fn assert_refused(args: &[&str], stdin: &str, expect: &str) {
     let output = cr_plan(args, stdin);
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     assert!(stderr(&output).contains(expect), "{}", stderr(&output));
-}
-
-struct Folder(tempfile::TempDir);
-
-impl Folder {
-    fn new() -> Folder {
-        Folder(tempfile::tempdir().expect("is made"))
-    }
-
-    fn file(&self, name: &str, content: &str) -> String {
-        let path = self.0.path().join(name);
-        fs::write(&path, content).expect("is written");
-        path.display().to_string()
-    }
 }
 
 /// Requests of `keys` keys, key n every (n + 1) tenths of a second, the later ones drifting to other keys.
@@ -97,6 +71,14 @@ fn work_needs_a_cost_model_and_prompts() {
     let args = [MODEL, &["--sizing", "work", "--cost", &cost]].concat();
     let table = json(&stdout(&cr_plan(&args, &trace(6, 20))));
     assert_eq!(table["expected_work"].as_array().expect("is a list").len(), 3);
+    let named = [MODEL, &["--sizing", "work", "--cost", "70b-2xh100"]].concat();
+    assert!(json(&stdout(&cr_plan(&named, &trace(6, 20))))["expected_work"].is_array());
+    let unknown = [MODEL, &["--sizing", "work", "--cost", "70b"]].concat();
+    assert_refused(
+        &unknown,
+        "a,1\n",
+        "there is no cost model \"70b\" and no such file; built in are 70b-2xh100",
+    );
     assert_refused(&args, "a,1\n", "--sizing work needs to know the prompts");
     assert_refused(&[MODEL, &["--cost", &cost]].concat(), "a,1\n", "--cost counts only with --sizing work");
 }
@@ -159,6 +141,12 @@ fn a_replan_keeps_to_its_churn_and_diff_agrees() {
     let same = json(&stdout(&cr_plan(&["diff", &before, &before, "--format", "json"], "")));
     assert_eq!(same["churn"], 0.0);
     assert_refused(&[&slots[..], &["--max-churn", "5%"]].concat(), "a,1\n", "need a table to start from");
+    let grown = ["--shards", "5", "--qcap", "20", "--warm-slots", "4", "--previous", &before];
+    let said = stderr(&cr_plan(&grown, &rates(5)));
+    assert!(
+        said.contains("the previous table is for 3 shards, this plan for 5: shards 3 to 4 begin empty"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -187,6 +175,17 @@ fn a_stream_plans_each_interval_from_the_past() {
         let shown = cr_plan(&["show", "-"], &text);
         assert_eq!(stdout(&shown).matches("imbalance").count(), 3);
     }
+    let tokens =
+        ["--shards", "3", "--qcap", "20", "--admission", "tokens", "--kv-tokens", "60", "--interval", "10s"];
+    let tables = stdout(&cr_plan(&tokens, &trace));
+    // Prefixes are 16 (n + 1) tokens; the hottest go first, and no shard holds more than 60.
+    assert_eq!(tables.lines().count(), 3);
+    let first = json(tables.lines().next().expect("has one"));
+    assert!(first["keys"].get("k0").is_some() && first["keys"].get("k5").is_none(), "{first}");
+    let work = [MODEL, &["--interval", "10s", "--sizing", "work", "--cost", "70b-2xh100"]].concat();
+    assert!(
+        json(stdout(&cr_plan(&work, &trace)).lines().next().expect("has one"))["expected_work"].is_array()
+    );
     assert_refused(
         &[MODEL, &["--interval", "10s"]].concat(),
         "a,1\n",

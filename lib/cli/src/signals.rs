@@ -24,6 +24,17 @@ impl Interrupt {
         Ok(Interrupt(flag))
     }
 
+    /// Ends the process at once, with 130, at the first of these signals: for work that has nothing to save.
+    ///
+    /// # Errors
+    /// A system that does not let the signals be caught.
+    pub fn end_at_once() -> io::Result<()> {
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::new(AtomicBool::new(true)))?;
+        }
+        Ok(())
+    }
+
     /// Whether a signal has come.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)

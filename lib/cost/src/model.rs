@@ -15,12 +15,12 @@ pub enum CostError {
         /// The names there are.
         known: String,
     },
-    /// The text is no TOML of this schema; the message names the line.
+    /// The text is no TOML of this schema.
     #[error("{file}: {what}")]
     Toml {
-        /// The file.
+        /// The file, with the line where one is to blame.
         file: String,
-        /// Place and reason.
+        /// The reason.
         what: String,
     },
     /// A coefficient that no step can have.
@@ -89,10 +89,12 @@ impl CostModel {
     /// Text that is no TOML of this schema, unknown keys, coefficients below 0 or not finite, or a model whose steps
     /// may take no time.
     pub fn from_toml(text: &str, file: &str) -> Result<CostModel, CostError> {
-        let parsed: CostFile = toml::from_str(text)
-            .map_err(|e| CostError::Toml { file: file.into(), what: e.to_string().trim_end().to_string() })?;
+        let parsed: CostFile = toml::from_str(text).map_err(|error| {
+            let (line, what) = cr_trace::config_text::explain(text, error.span(), error.message());
+            CostError::Toml { file: format!("{file}:{line}"), what }
+        })?;
         if parsed.schema != SCHEMA {
-            let what = format!("schema is {:?}, expected {SCHEMA:?}", parsed.schema);
+            let what = format!("the schema is {:?}, a cost model has {SCHEMA:?}", parsed.schema);
             return Err(CostError::Toml { file: file.into(), what });
         }
         Self::checked(file, parsed)
@@ -229,8 +231,13 @@ mod tests {
         for (from, to, expect) in [
             ("base_ms = 5.0", "base_ms = -1.0", "x.toml: base_ms is -1; a cost is"),
             ("base_ms = 5.0", "base_ms = nan", "x.toml: base_ms is NaN"),
-            ("base_ms = 5.0", "bsae_ms = 5.0", "bsae_ms"),
-            ("cost/1", "cost/9", "expected \"cacheroute.cost/1\""),
+            (
+                "base_ms = 5.0",
+                "bsae_ms = 5.0",
+                "x.toml:6: unknown field \"bsae_ms\"; did you mean \"base_ms\"?",
+            ),
+            ("base_ms = 5.0", "base_ms = ", "x.toml:6: "),
+            ("cost/1", "cost/9", "a cost model has \"cacheroute.cost/1\""),
             ("decode_seq_ms = 1.0", "decode_seq_ms = 0.0\nprefill_ctx_ms = 0.0", ""),
         ] {
             let result = CostModel::from_toml(&WORKED.replace(from, to), "x.toml");

@@ -52,8 +52,7 @@ impl Learner {
         let total: f64 = rates.rates().iter().sum();
         let qcap = options.qcap.unwrap_or(total / f64::from(shards));
         let warm_slots = options.warm_slots.unwrap_or(kv_tokens as f64 / mean_prefix.max(1.0));
-        let table =
-            TableOptions { generator: crate::GENERATOR.into(), from_s, in_sample: false, with_rates: false };
+        let table = TableOptions { generator: crate::GENERATOR.into(), from_s, ..TableOptions::default() };
         planner::plan_table(&rates, &PlanConfig::new(shards, qcap, warm_slots), &table)
             .map(Arc::new)
             .map_err(|e| failed(e.to_string()))

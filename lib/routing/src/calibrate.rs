@@ -1,6 +1,10 @@
 //! From measurements to the planner's two inputs: `qcap` from the knee of a load ladder, `warm_slots` from pool size and
 //! prefix lengths.
 
+mod ladder;
+
+pub use ladder::read_ladder;
+
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use std::collections::BTreeMap;
 

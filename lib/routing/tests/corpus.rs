@@ -1,6 +1,8 @@
 //! Every reader against a corpus of odd inputs, whole, cut short and with bytes changed: an error is fine, a panic is not,
 //! and what is accepted holds its invariants.
 
+use cr_cost::CostModel;
+use cr_routing::calibrate::{knee, read_ladder};
 use cr_routing::export::FleetFile;
 use cr_routing::rates::read_rates;
 use cr_routing::table::{read_tables, write_table};
@@ -51,9 +53,35 @@ fn try_fleet(bytes: &[u8]) {
     }
 }
 
+fn try_cost(bytes: &[u8]) {
+    match CostModel::from_toml(&String::from_utf8_lossy(bytes), "corpus") {
+        Ok(cost) => {
+            assert_eq!(CostModel::from_toml(&cost.to_toml(), "again").expect("is valid"), cost);
+            assert!(cost.prefill(1, 0).0 > 0, "a step takes time");
+        }
+        Err(error) => assert_eq!(error.to_string().lines().count(), 1, "{error}"),
+    }
+}
+
+fn try_ladder(bytes: &[u8]) {
+    match read_ladder(&String::from_utf8_lossy(bytes), "corpus", None) {
+        Ok(rungs) => {
+            let _ = knee(&rungs, None);
+            let _ = knee(&rungs, Some(1.0));
+        }
+        Err(error) => assert_eq!(error.to_string().lines().count(), 1, "{error}"),
+    }
+}
+
 type Reader = fn(&[u8]);
 
-const READERS: [(&str, Reader); 3] = [("rates", try_rates), ("tables", try_tables), ("fleets", try_fleet)];
+const READERS: [(&str, Reader); 5] = [
+    ("rates", try_rates),
+    ("tables", try_tables),
+    ("fleets", try_fleet),
+    ("costs", try_cost),
+    ("ladders", try_ladder),
+];
 
 #[test]
 fn whole_and_cut_files_never_panic() {
@@ -87,7 +115,7 @@ proptest! {
 
     #[test]
     fn changed_bytes_never_panic(
-        reader in 0usize..3,
+        reader in 0usize..5,
         file in any::<prop::sample::Index>(),
         changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
     ) {

@@ -10,25 +10,30 @@
 //! * [`time`] — integer virtual time;
 //! * [`native`] — the native trace format, read and written as a stream;
 //! * [`mooncake`] — the Mooncake format, read and written; [`trunk`] — a routing key for its hash blocks;
-//! * [`table_csv`] — Azure's and BurstGPT's tables; [`compress`] — gzip and zstd; [`tolerance`] — bad rows put up with;
+//! * [`table_csv`] — Azure's and BurstGPT's tables; [`text`] — prompts and conversations as text; [`compress`] — gzip and zstd; [`tolerance`] — bad rows put up with;
 //! * [`shape`] — cutting a trace to a window, a limit, a pace; [`unbunch`] — spreading rounded timestamps;
-//! * [`stats`] — what a trace is like: skew, lengths, reuse;
-//! * [`lines`], [`ids`] — what the readers are made of.
+//! * [`stats`] — what a trace is like: skew, lengths, reuse; [`digest`] — knowing one again;
+//! * [`lines`], [`ids`] — what the readers are made of; [`ahead`] — reading on a thread of its own; [`config_text`], [`number`] — what is wrong, in a sentence.
 #![forbid(unsafe_code)]
 
+pub mod ahead;
 pub mod block;
 pub mod compress;
+pub mod config_text;
 pub mod content;
+pub mod digest;
 pub mod error;
 pub mod ids;
 pub mod lines;
 pub mod mooncake;
 pub mod native;
+pub mod number;
 pub mod request;
 pub mod shape;
 pub mod stats;
 pub mod stream;
 pub mod table_csv;
+pub mod text;
 pub mod time;
 pub mod tokens;
 pub mod tolerance;
@@ -36,6 +41,7 @@ pub mod trunk;
 pub mod unbunch;
 
 pub use content::{ContentId, Prompt, Scope, Segment};
+pub use digest::TraceDigest;
 pub use error::{Place, TraceError};
 pub use native::{TRACE_SCHEMA, TraceHeader, TraceReader, TraceWriter};
 pub use request::{Key, Request, RequestId, SessionId, ShardId};

@@ -24,6 +24,12 @@ impl<R: BufRead> Lines<R> {
         Lines { reader, file: file.into(), number: 0, buffer: Vec::new(), terminated: true }
     }
 
+    /// Counts lines from here: so many were read already.
+    pub(crate) fn after(mut self, lines: u64) -> Lines<R> {
+        self.number = lines;
+        self
+    }
+
     /// Moves on to the next line that is not blank; `false` at the end of the input. [`Lines::line`] then holds it.
     ///
     /// # Errors

@@ -17,7 +17,7 @@ pub use import::{BlockKey, MooncakeImport};
 pub use write::{HashIds, MooncakeWriter};
 
 use crate::lines::Lines;
-use crate::tolerance::Tolerance;
+use crate::tolerance::{Patience, Rows, Tolerance};
 use crate::{ContentId, Key, Prompt, Request, RequestId, Segment, SessionId, Time, TraceError};
 use serde::{Deserialize, Serialize};
 use std::io::BufRead;
@@ -75,7 +75,8 @@ impl MooncakeRow {
         let latest = Time::MAX_S * dialect.per_second;
         let blocks = self.input_length.div_ceil(block_tokens) as usize;
         if !(0.0..=latest).contains(&self.timestamp) {
-            return Some(format!("timestamp is {}, it must lie between 0 and {latest}", self.timestamp));
+            let timestamp = crate::number::plain(self.timestamp);
+            return Some(format!("timestamp is {timestamp}, it must lie between 0 and {latest}"));
         }
         if self.input_length == 0 {
             return Some("input_length is 0, a prompt has at least one token".into());
@@ -133,9 +134,8 @@ impl MooncakeRow {
 pub struct MooncakeReader<R> {
     lines: Lines<R>,
     dialect: Dialect,
-    tolerance: Tolerance,
+    patience: Patience,
     last: f64,
-    done: bool,
 }
 
 impl<R: BufRead> MooncakeReader<R> {
@@ -144,17 +144,20 @@ impl<R: BufRead> MooncakeReader<R> {
         MooncakeReader {
             lines: Lines::new(reader, file),
             dialect: dialect.with_block_tokens(None),
-            tolerance: Tolerance::default(),
+            patience: Patience::default(),
             last: 0.0,
-            done: false,
         }
     }
 
     /// Skips bad rows as long as the tolerance lasts.
     pub fn tolerate(mut self, tolerance: Tolerance) -> MooncakeReader<R> {
-        self.tolerance = tolerance;
+        self.patience = Patience::new(tolerance);
         self
     }
+}
+
+impl<R: BufRead> Rows for MooncakeReader<R> {
+    type Row = MooncakeRow;
 
     fn read(&mut self) -> Result<Option<MooncakeRow>, TraceError> {
         if !self.lines.advance()? {
@@ -178,18 +181,16 @@ impl<R: BufRead> MooncakeReader<R> {
         self.last = row.timestamp;
         Ok(Some(row))
     }
+
+    fn patience(&mut self) -> &mut Patience {
+        &mut self.patience
+    }
 }
 
 impl<R: BufRead> Iterator for MooncakeReader<R> {
     type Item = Result<MooncakeRow, TraceError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.done {
-            return None;
-        }
-        let tolerance = self.tolerance.clone();
-        let item = tolerance.read(|| self.read());
-        self.done = !matches!(item, Some(Ok(_)));
-        item
+        self.next_row()
     }
 }

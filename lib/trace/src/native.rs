@@ -2,7 +2,7 @@
 
 use crate::ids::IdSet;
 use crate::lines::Lines;
-use crate::tolerance::Tolerance;
+use crate::tolerance::{Patience, Rows, Tolerance};
 use crate::{Request, TraceError};
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, Write};
@@ -67,8 +67,7 @@ pub struct TraceReader<R> {
     last_t_s: f64,
     seen: IdSet,
     requests: u64,
-    tolerance: Tolerance,
-    done: bool,
+    patience: Patience,
 }
 
 /// What tells one kind of first line from another.
@@ -124,14 +123,13 @@ impl<R: BufRead> TraceReader<R> {
             last_t_s: 0.0,
             seen,
             requests: 0,
-            tolerance: Tolerance::default(),
-            done: false,
+            patience: Patience::default(),
         })
     }
 
     /// Skips bad lines as long as the tolerance lasts. The first line is not among them where it is no JSON object.
     pub fn tolerate(mut self, tolerance: Tolerance) -> TraceReader<R> {
-        self.tolerance = tolerance;
+        self.patience = Patience::new(tolerance);
         self
     }
 
@@ -154,6 +152,21 @@ impl<R: BufRead> TraceReader<R> {
     pub fn line(&self) -> u64 {
         self.lines.number()
     }
+}
+
+fn wrong_schema(schema: &serde_json::Value) -> String {
+    let name = schema.as_str().unwrap_or_default();
+    let hint = match name.split('/').next().unwrap_or_default() {
+        "cacheroute.trace" => "it comes from another version of these programs",
+        "cacheroute.table" => "it is a routing table, which goes to --table",
+        "cacheroute.events" => "these are events of a run, which cr-top and `cr-serve report` read",
+        _ => "is it the right file?",
+    };
+    format!("the schema is {schema}, a trace has {TRACE_SCHEMA:?}; {hint}")
+}
+
+impl<R: BufRead> Rows for TraceReader<R> {
+    type Row = Request;
 
     fn read(&mut self) -> Result<Option<Request>, TraceError> {
         if !std::mem::take(&mut self.pending) && !self.lines.advance()? {
@@ -184,30 +197,17 @@ impl<R: BufRead> TraceReader<R> {
         self.requests += 1;
         Ok(Some(request))
     }
-}
 
-fn wrong_schema(schema: &serde_json::Value) -> String {
-    let name = schema.as_str().unwrap_or_default();
-    let hint = match name.split('/').next().unwrap_or_default() {
-        "cacheroute.trace" => "it comes from another version of these programs",
-        "cacheroute.table" => "it is a routing table, which goes to --table",
-        "cacheroute.events" => "these are events of a run, which cr-top and `cr-serve report` read",
-        _ => "is it the right file?",
-    };
-    format!("the schema is {schema}, a trace has {TRACE_SCHEMA:?}; {hint}")
+    fn patience(&mut self) -> &mut Patience {
+        &mut self.patience
+    }
 }
 
 impl<R: BufRead> Iterator for TraceReader<R> {
     type Item = Result<Request, TraceError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.done {
-            return None;
-        }
-        let tolerance = self.tolerance.clone();
-        let item = tolerance.read(|| self.read());
-        self.done = !matches!(item, Some(Ok(_)));
-        item
+        self.next_row()
     }
 }
 

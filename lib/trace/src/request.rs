@@ -6,6 +6,7 @@ use std::fmt;
 
 use crate::Time;
 use crate::content::{ContentId, Prompt, Scope, prompt_tokens};
+use crate::number::plain;
 
 /// Names one request within a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -34,6 +35,11 @@ impl fmt::Display for ShardId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
+}
+
+/// Whether a key can be shown: keys are printed, and a terminal must not take them for commands.
+pub fn is_printable(key: &str) -> bool {
+    !key.contains(char::is_control)
 }
 
 /// A routing key: requests of one key share a prefix. Tenants have the same form.
@@ -111,16 +117,14 @@ impl Request {
     /// token, at least one output token, and a think time and predecessor that make sense.
     pub fn fault(&self) -> Option<String> {
         if !(0.0..=Time::MAX_S).contains(&self.t_s) {
-            return Some(format!("t_s is {}, it must lie between 0 and {} seconds", self.t_s, Time::MAX_S));
+            let t_s = plain(self.t_s);
+            return Some(format!("t_s is {t_s}, it must lie between 0 and {} seconds", Time::MAX_S));
         }
         if self.key.is_empty() {
             return Some("key is empty".into());
         }
-        // Keys are printed; a terminal must not take them for commands.
-        if let Some(text) = [Some(&self.key), self.tenant.as_ref()]
-            .into_iter()
-            .flatten()
-            .find(|t| t.contains(char::is_control))
+        if let Some(text) =
+            [Some(&self.key), self.tenant.as_ref()].into_iter().flatten().find(|text| !is_printable(text))
         {
             return Some(format!("{text:?} has control characters; a key or tenant is printable text"));
         }
@@ -145,6 +149,7 @@ impl Request {
         if let Some(think_s) = self.think_s
             && !(0.0..=Time::MAX_S).contains(&think_s)
         {
+            let think_s = plain(think_s);
             return Some(format!("think_s is {think_s}, it must be a number of seconds, not negative"));
         }
         if self.after == Some(self.id) {

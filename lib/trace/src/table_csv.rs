@@ -5,7 +5,7 @@
 //! key column each get a key of their own (`r0`, `r1`, …).
 
 use crate::lines::Lines;
-use crate::tolerance::Tolerance;
+use crate::tolerance::{Patience, Rows, Tolerance};
 use crate::{ContentId, Key, Request, RequestId, Segment, Time, TraceError};
 use smallvec::smallvec;
 use std::io::BufRead;
@@ -72,12 +72,11 @@ pub struct TableImport<R> {
     lines: Lines<R>,
     fields: csv::StringRecord,
     places: Places,
-    tolerance: Tolerance,
+    patience: Patience,
     /// Seconds since 1970 of the first row's date.
     start_s: Option<f64>,
     last_s: f64,
     next_id: u64,
-    done: bool,
 }
 
 impl<R: BufRead> TableImport<R> {
@@ -116,23 +115,11 @@ impl<R: BufRead> TableImport<R> {
             lines,
             fields: header,
             places,
-            tolerance,
+            patience: Patience::new(tolerance),
             start_s: None,
             last_s: 0.0,
             next_id: 0,
-            done: false,
         })
-    }
-
-    fn read(&mut self) -> Result<Option<Request>, TraceError> {
-        if !self.lines.advance()? {
-            return Ok(None);
-        }
-        let row = split(self.lines.line(), &mut self.fields).and_then(|()| self.request());
-        let request = row.map_err(|what| self.lines.error(what))?;
-        self.last_s = request.t_s;
-        self.next_id += 1;
-        Ok(Some(request))
     }
 
     fn request(&mut self) -> Result<Request, String> {
@@ -172,17 +159,30 @@ impl<R: BufRead> TableImport<R> {
     }
 }
 
+impl<R: BufRead> Rows for TableImport<R> {
+    type Row = Request;
+
+    fn read(&mut self) -> Result<Option<Request>, TraceError> {
+        if !self.lines.advance()? {
+            return Ok(None);
+        }
+        let row = split(self.lines.line(), &mut self.fields).and_then(|()| self.request());
+        let request = row.map_err(|what| self.lines.error(what))?;
+        self.last_s = request.t_s;
+        self.next_id += 1;
+        Ok(Some(request))
+    }
+
+    fn patience(&mut self) -> &mut Patience {
+        &mut self.patience
+    }
+}
+
 impl<R: BufRead> Iterator for TableImport<R> {
     type Item = Result<Request, TraceError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.done {
-            return None;
-        }
-        let tolerance = self.tolerance.clone();
-        let item = tolerance.read(|| self.read());
-        self.done = !matches!(item, Some(Ok(_)));
-        item
+        self.next_row()
     }
 }
 

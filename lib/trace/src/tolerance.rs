@@ -30,16 +30,43 @@ impl Tolerance {
         }
         forgiven
     }
+}
 
-    /// Reads until a row is good, or bad beyond tolerance.
-    pub(crate) fn read<T>(
-        &self,
-        mut read: impl FnMut() -> Result<Option<T>, TraceError>,
-    ) -> Option<Result<T, TraceError>> {
+/// How far a reader is: what it puts up with, and whether it has ended.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Patience {
+    pub(crate) tolerance: Tolerance,
+    done: bool,
+}
+
+impl Patience {
+    pub(crate) fn new(tolerance: Tolerance) -> Patience {
+        Patience { tolerance, done: false }
+    }
+}
+
+/// A reader of rows that skips bad ones as long as its patience lasts, and ends after the first error beyond that.
+pub(crate) trait Rows {
+    type Row;
+
+    /// The next row, good or bad; `None` at the end.
+    fn read(&mut self) -> Result<Option<Self::Row>, TraceError>;
+
+    fn patience(&mut self) -> &mut Patience;
+
+    /// The next row that is good, or bad beyond tolerance: what `Iterator::next` gives.
+    fn next_row(&mut self) -> Option<Result<Self::Row, TraceError>> {
+        if self.patience().done {
+            return None;
+        }
         loop {
-            match read() {
-                Err(error) if self.forgives(&error) => {}
-                item => return item.transpose(),
+            let row = self.read();
+            match row {
+                Err(error) if self.patience().tolerance.forgives(&error) => {}
+                row => {
+                    self.patience().done = !matches!(row, Ok(Some(_)));
+                    return row.transpose();
+                }
             }
         }
     }

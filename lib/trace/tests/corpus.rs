@@ -2,6 +2,7 @@
 
 use cr_trace::mooncake::{BlockKey, Dialect, MooncakeImport, MooncakeReader};
 use cr_trace::table_csv::{Columns, TableImport};
+use cr_trace::text::{TextForm, TextReader};
 use cr_trace::tolerance::Tolerance;
 use cr_trace::{Request, TraceError, TraceReader, compress};
 use proptest::prelude::*;
@@ -13,6 +14,11 @@ const BAILIAN: &str = r#"{"chat_id":159,"parent_chat_id":-1,"timestamp":61.1,"in
 "#;
 const AZURE: &str = "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03.9799600,4808,10\n2023-11-16 18:17:04.0319600,3180,8\n";
 const BURST: &str = "Timestamp,Session ID,Model,Request tokens,Response tokens\n5,7,ChatGPT,472,18\n45.5,,\"GPT-4\",1087,230\n";
+
+const TEXTS: [&str; 2] = [
+    "{\"prompt\":\"What is a prefix?\",\"output_tokens\":9}\n{\"prompt\":\"And a suffix?\",\"completion\":\"The end.\"}\n",
+    "[{\"id\":\"a\",\"conversations\":[{\"from\":\"system\",\"value\":\"Be kind.\"},{\"from\":\"human\",\"value\":\"Hi \\\"you\\\"\"},\n{\"from\":\"gpt\",\"value\":\"Hello {there}\"}]},\n {\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}]",
+];
 
 type Rows = Vec<Result<Request, TraceError>>;
 
@@ -89,6 +95,32 @@ proptest! {
     #[test]
     fn noise_is_refused(format in 0usize..5, bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         accepted_are_valid(&rows(format, &bytes, 2))?;
+    }
+
+    /// Text of either form: what is accepted asks something in every turn.
+    #[test]
+    fn damaged_text_is_read_or_refused(
+        seed in 0usize..2,
+        form in any::<bool>(),
+        edits in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
+        cut in any::<prop::sample::Index>(),
+        whole in any::<bool>(),
+    ) {
+        let mut bytes = TEXTS[seed].as_bytes().to_vec();
+        for (at, byte) in edits {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        if !whole {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        let form = if form { TextForm::Custom } else { TextForm::ShareGpt };
+        if let Ok(reader) = TextReader::new(&bytes[..], "x", form, None, Tolerance::new(2)) {
+            for conversation in reader.flatten() {
+                prop_assert!(!conversation.turns.is_empty() && conversation.line > 0);
+                prop_assert!(conversation.turns.iter().all(|turn| !turn.prompt.trim().is_empty()));
+            }
+        }
     }
 
     /// Packed noise ends as an error or as few bytes, never as a panic.

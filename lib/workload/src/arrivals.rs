@@ -5,10 +5,11 @@
 
 use crate::WorkloadError;
 use crate::error::within;
+use crate::gamma::Gamma;
 use crate::profile::{Profile, ProfileClock};
 use cr_trace::{Stream, Time, stream};
 use rand::RngExt;
-use rand_distr::{Distribution, Exp1, Gamma};
+use rand_distr::{Distribution, Exp1};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -98,7 +99,7 @@ impl Arrivals {
         Ok(match self.process {
             Process::Poisson => Gaps::Poisson,
             Process::Constant => Gaps::Constant,
-            Process::Gamma => Gaps::gamma(cv)?,
+            Process::Gamma => Gaps::gamma(cv),
             Process::Weibull => Gaps::weibull(cv),
             Process::Bootstrap => {
                 let path = folder.join(self.gaps_file.as_deref().unwrap_or(Path::new("")));
@@ -136,17 +137,15 @@ fn weibull_shape(cv: f64) -> f64 {
 pub(crate) enum Gaps {
     Poisson,
     Constant,
-    Gamma(Gamma<f64>),
+    Gamma(Gamma),
     Weibull { inverse_shape: f64, scale: f64 },
     Bootstrap { gaps: Arc<[f64]>, block: usize, at: usize, left: usize },
 }
 
 impl Gaps {
     /// Gamma gaps of a variation above 0: shape 1/cv² and scale cv² have mean 1 and variance cv².
-    pub(crate) fn gamma(cv: f64) -> Result<Gaps, WorkloadError> {
-        Gamma::new(1.0 / (cv * cv), cv * cv)
-            .map(Gaps::Gamma)
-            .map_err(|error| WorkloadError::field("arrivals.cv", format!("is {cv}: {error}")))
+    pub(crate) fn gamma(cv: f64) -> Gaps {
+        Gaps::Gamma(Gamma::new(1.0 / (cv * cv), cv * cv))
     }
 
     /// Weibull gaps of a variation between 0.03 and 400.
@@ -160,7 +159,7 @@ impl Gaps {
         match self {
             Gaps::Poisson => Exp1.sample(rng),
             Gaps::Constant => 1.0,
-            Gaps::Gamma(gamma) => gamma.sample(rng),
+            Gaps::Gamma(gamma) => gamma.draw(rng),
             Gaps::Weibull { inverse_shape, scale } => {
                 let exponential: f64 = Exp1.sample(rng);
                 *scale * libm::pow(exponential, *inverse_shape)
@@ -205,7 +204,7 @@ impl ArrivalClock {
         Ok(ArrivalClock {
             gaps: arrivals.gaps(folder)?,
             rng: stream(seed, "arrivals"),
-            seconds: ProfileClock::new(profile),
+            seconds: ProfileClock::new(profile, seed),
             per_second: arrivals.qps / requests,
         })
     }

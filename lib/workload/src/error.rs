@@ -1,5 +1,6 @@
 //! What can be wrong with a specification.
 
+use cr_trace::number::plain;
 use std::path::Path;
 
 /// Why a specification describes no workload.
@@ -66,5 +67,5 @@ pub(crate) fn within(
         return Ok(());
     }
     let (low, high) = range.into_inner();
-    Err(WorkloadError::field(field, format!("is {value}, it must lie between {low} and {high}")))
+    Err(WorkloadError::field(field, format!("is {}, it must lie between {low} and {high}", plain(value))))
 }

@@ -5,7 +5,7 @@
 //! * [`arrivals`] — when requests come; [`profile`] — how the rate moves;
 //! * [`length`] — how many tokens something has;
 //! * [`prompt`] — what a prompt is made of; [`threads`] — multi-turn conversations;
-//! * [`servegen`] — published per-client rates as requests;
+//! * [`servegen`] — published per-client rates as requests; [`texts`] — conversations of text as requests;
 //! * [`generator`] — all of it together, as a stream of constant memory.
 //!
 //! One seed, one random stream per purpose: changing the rate moves the arrivals and changes no key, prompt or length.
@@ -15,6 +15,7 @@
 pub mod arrivals;
 pub mod drift;
 pub mod error;
+mod gamma;
 pub mod generator;
 pub mod length;
 mod numbers;
@@ -27,6 +28,7 @@ pub mod servegen;
 pub mod spec;
 #[cfg(test)]
 mod testing;
+pub mod texts;
 pub mod threads;
 
 pub use error::WorkloadError;

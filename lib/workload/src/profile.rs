@@ -5,6 +5,8 @@
 
 use crate::WorkloadError;
 use crate::error::within;
+use cr_trace::{Stream, stream};
+use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
 /// How the rate moves, as a factor of `arrivals.qps`.
@@ -39,7 +41,21 @@ pub enum Profile {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         every_s: Option<f64>,
     },
+    /// A lognormal random walk of the whole rate: level within an interval, then multiplied by exp(sigma · N(0, 1)). Popularity
+    /// has a walk of its own (`popularity.drift`).
+    Walk {
+        /// Standard deviation of the logarithm of a step.
+        sigma: f64,
+        /// Seconds between steps: a control interval.
+        interval_s: f64,
+        /// The factor stays between 1 / limit and limit, from which it is reflected; 10 where absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit: Option<f64>,
+    },
 }
+
+/// How far a walk goes where nothing is said.
+const WALK_LIMIT: f64 = 10.0;
 
 const PIECES_PER_PERIOD: f64 = 96.0;
 
@@ -73,11 +89,16 @@ impl Profile {
                     None => Ok(()),
                 }
             }
+            Profile::Walk { sigma, interval_s, limit } => {
+                within("rate.sigma", sigma, 0.0..=5.0)?;
+                within("rate.interval_s", interval_s, 0.001..=1e7)?;
+                within("rate.limit", limit.unwrap_or(WALK_LIMIT), 1.0..=1000.0)
+            }
         }
     }
 
-    /// The straight piece that begins at `start`: its end, and its factors at both ends. Calls follow one another.
-    fn piece(&self, start: f64) -> Piece {
+    /// The straight piece that begins at `start`: its end, and its factors at both ends. Calls follow one another, from 0.
+    fn piece(&self, start: f64, walk: &mut Walker) -> Piece {
         match *self {
             Profile::Ramp { from, to, over_s } if start < over_s => Piece { end: over_s, from, to },
             Profile::Ramp { to, .. } => Piece::level(f64::INFINITY, to),
@@ -105,7 +126,35 @@ impl Profile {
                 }
                 Piece::level(every_s.map_or(f64::INFINITY, |every_s| begin + every_s), 1.0)
             }
+            Profile::Walk { sigma, interval_s, limit } => {
+                let index = (start / interval_s).round();
+                if index > 0.0 {
+                    walk.step(sigma, limit.unwrap_or(WALK_LIMIT));
+                }
+                Piece::level((index + 1.0) * interval_s, libm::exp(walk.log_factor))
+            }
         }
+    }
+}
+
+/// Where a random walk is, as the logarithm of the factor.
+#[derive(Clone, Debug)]
+struct Walker {
+    rng: Stream,
+    log_factor: f64,
+}
+
+impl Walker {
+    fn step(&mut self, sigma: f64, limit: f64) {
+        let normal: f64 = StandardNormal.sample(&mut self.rng);
+        let bound = libm::log(limit);
+        let moved = self.log_factor + sigma * normal;
+        // A step of many bounds is cut at the far one; one reflection does for all others.
+        self.log_factor = match moved {
+            _ if moved > bound => (2.0 * bound - moved).max(-bound),
+            _ if moved < -bound => (-2.0 * bound - moved).min(bound),
+            _ => moved,
+        };
     }
 }
 
@@ -126,16 +175,18 @@ impl Piece {
 #[derive(Clone, Debug)]
 pub struct ProfileClock {
     profile: Option<Profile>,
+    walk: Walker,
     now: f64,
     start: f64,
     piece: Piece,
 }
 
 impl ProfileClock {
-    /// Starts at time 0; without a profile it keeps the mean rate.
-    pub fn new(profile: Option<&Profile>) -> ProfileClock {
-        let piece = profile.map_or(Piece::level(f64::INFINITY, 1.0), |profile| profile.piece(0.0));
-        ProfileClock { profile: profile.cloned(), now: 0.0, start: 0.0, piece }
+    /// Starts at time 0; without a profile it keeps the mean rate. A random walk goes by the stream `rate` of the seed.
+    pub fn new(profile: Option<&Profile>, seed: u64) -> ProfileClock {
+        let mut walk = Walker { rng: stream(seed, "rate"), log_factor: 0.0 };
+        let piece = profile.map_or(Piece::level(f64::INFINITY, 1.0), |profile| profile.piece(0.0, &mut walk));
+        ProfileClock { profile: profile.cloned(), walk, now: 0.0, start: 0.0, piece }
     }
 
     /// The time at which as much traffic has passed as the mean rate brings in `seconds` more seconds.
@@ -159,7 +210,7 @@ impl ProfileClock {
             left -= rest.max(0.0);
             (self.now, self.start) = (end, end);
             self.piece = match &self.profile {
-                Some(profile) => profile.piece(end),
+                Some(profile) => profile.piece(end, &mut self.walk),
                 None => Piece::level(f64::INFINITY, 1.0),
             };
         }
@@ -199,6 +250,7 @@ mod tests {
                     every_s.map_or(since, |every_s| if since >= 0.0 { since % every_s } else { since });
                 if (0.0..for_s).contains(&since) { factor } else { 1.0 }
             }
+            Profile::Walk { .. } => unreachable!("has a test of its own"),
         }
     }
 
@@ -207,7 +259,7 @@ mod tests {
         #[test]
         fn the_clock_inverts_the_integral(profile in shapes(), steps in proptest::collection::vec(0.01f64..60.0, 1..12)) {
             profile.check().expect("is valid");
-            let mut clock = ProfileClock::new(Some(&profile));
+            let mut clock = ProfileClock::new(Some(&profile), 7);
             let mut asked = 0.0;
             let mut now = 0.0;
             for step in steps {
@@ -226,9 +278,44 @@ mod tests {
     #[test]
     fn a_spike_speeds_up_and_ends() {
         let spike = Profile::Spike { at_s: 10.0, for_s: 5.0, factor: 4.0, every_s: None };
-        let mut clock = ProfileClock::new(Some(&spike));
+        let mut clock = ProfileClock::new(Some(&spike), 7);
         let times: Vec<f64> = (0..5).map(|_| clock.advance(10.0)).collect();
         assert_eq!(times, [10.0, 12.5, 15.0, 25.0, 35.0]);
+    }
+
+    /// The factor of each interval, from how much passes in it.
+    fn walked(profile: &Profile, seed: u64, intervals: usize) -> Vec<f64> {
+        let mut clock = ProfileClock::new(Some(profile), seed);
+        let mut passed = vec![0.0; intervals];
+        loop {
+            let at = (clock.advance(0.01) / 10.0) as usize;
+            match passed.get_mut(at) {
+                Some(passed) => *passed += 0.01 / 10.0,
+                None => return passed,
+            }
+        }
+    }
+
+    #[test]
+    fn a_walk_moves_the_whole_rate_each_interval() {
+        let walk = Profile::Walk { sigma: 0.3, interval_s: 10.0, limit: None };
+        let factors = walked(&walk, 7, 200);
+        assert!((factors[0] - 1.0).abs() < 0.01, "{}", factors[0]);
+        let steps: Vec<f64> = factors.windows(2).map(|pair| (pair[1] / pair[0]).ln()).collect();
+        let normal = statrs::distribution::Normal::new(0.0, 0.3).expect("is valid");
+        let distance =
+            crate::testing::ks_distance(steps, |x| statrs::distribution::ContinuousCDF::cdf(&normal, x));
+        assert!(distance < 1.63 / 199f64.sqrt(), "{distance}");
+        assert_eq!(walked(&walk, 7, 20), factors[..20], "the same seed walks the same way");
+        assert_ne!(walked(&walk, 8, 20), factors[..20]);
+    }
+
+    #[test]
+    fn a_walk_turns_back_at_its_limit() {
+        let walk = Profile::Walk { sigma: 1.0, interval_s: 10.0, limit: Some(2.0) };
+        let factors = walked(&walk, 7, 100);
+        assert!(factors.iter().all(|factor| (0.49..2.01).contains(factor)), "{factors:?}");
+        assert!(factors.iter().any(|&factor| factor > 1.5) && factors.iter().any(|&factor| factor < 0.7));
     }
 
     #[test]

@@ -199,7 +199,7 @@ fn read(path: &Path, options: &ServeGenOptions) -> Result<Vec<Piece>, WorkloadEr
         if pieces.is_empty() && *start_s > from {
             pieces.push(Piece { end_s: *start_s, rate: 0.0, gaps: Gaps::Poisson });
         }
-        pieces.push(Piece { end_s: end_s.min(to), rate: row.rate * options.rate_scale, gaps: row.gaps()? });
+        pieces.push(Piece { end_s: end_s.min(to), rate: row.rate * options.rate_scale, gaps: row.gaps() });
     }
     pieces.reverse();
     Ok(pieces)
@@ -213,12 +213,12 @@ struct Row<'a> {
 }
 
 impl Row<'_> {
-    fn gaps(&self) -> Result<Gaps, WorkloadError> {
-        Ok(match self.family {
-            "Gamma" => Gaps::gamma(self.cv.clamp(MIN_CV, MAX_CV))?,
+    fn gaps(&self) -> Gaps {
+        match self.family {
+            "Gamma" => Gaps::gamma(self.cv.clamp(MIN_CV, MAX_CV)),
             "Weibull" => Gaps::weibull(self.cv.clamp(MIN_CV, MAX_CV)),
             _ => Gaps::Poisson,
-        })
+        }
     }
 }
 

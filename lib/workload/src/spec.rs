@@ -7,7 +7,7 @@ use crate::profile::{Profile, ProfileClock};
 use crate::prompt::{self, Part, PartScope};
 use crate::threads::Threads;
 use crate::{Length, WorkloadError};
-use cr_trace::Time;
+use cr_trace::{Time, config_text};
 use serde::{Deserialize, Serialize};
 
 /// Everything that determines a workload.
@@ -51,10 +51,8 @@ impl Spec {
     /// checked by [`Spec::check`].
     pub fn from_toml(text: &str, file: &str) -> Result<Spec, WorkloadError> {
         toml::from_str(text).map_err(|error| {
-            let start = error.span().map_or(0, |span| span.start).min(text.len());
-            let line = 1 + text.as_bytes()[..start].iter().filter(|&&byte| byte == b'\n').count();
-            let line = line_of_unknown(text, line, error.message()).unwrap_or(line);
-            WorkloadError::Syntax { file: file.into(), line, what: near_miss(error.message()) }
+            let (line, what) = config_text::explain(text, error.span(), error.message());
+            WorkloadError::Syntax { file: file.into(), line, what }
         })
     }
 
@@ -104,39 +102,8 @@ impl Spec {
     /// How long the arrivals are expected to last, in seconds: the duration, or until the rate has brought the requests.
     pub fn nominal_duration_s(&self) -> f64 {
         let by_requests = self.requests.map_or(f64::INFINITY, |requests| {
-            ProfileClock::new(self.rate.as_ref()).advance(requests as f64 / self.arrivals.qps)
+            ProfileClock::new(self.rate.as_ref(), self.seed).advance(requests as f64 / self.arrivals.qps)
         });
         by_requests.min(self.duration_s.unwrap_or(f64::INFINITY))
-    }
-}
-
-/// The line of an unknown field, where the error only knows the table that holds it and begins at `line`.
-fn line_of_unknown(text: &str, line: usize, message: &str) -> Option<usize> {
-    let name = message.strip_prefix("unknown field `")?.split('`').next()?;
-    let is_field = |text: &str| {
-        text.trim_start().strip_prefix(name).is_some_and(|rest| rest.trim_start().starts_with('='))
-    };
-    text.lines().enumerate().skip(line - 1).find(|(_, text)| is_field(text)).map(|(index, _)| index + 1)
-}
-
-/// Turns "unknown field `x`, expected one of `a`, `b`" into a sentence that names the nearest.
-fn near_miss(message: &str) -> String {
-    let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
-    let (kind, Some((&typed, names))) = (message.split(" `").next().unwrap_or(message), quoted.split_first())
-    else {
-        return message.into();
-    };
-    if !matches!(kind, "unknown field" | "unknown variant") || names.is_empty() {
-        return message.into();
-    }
-    let nearest = names
-        .iter()
-        .map(|name| (strsim::normalized_damerau_levenshtein(typed, name), *name))
-        .filter(|(likeness, _)| *likeness > 0.5)
-        .max_by(|a, b| a.0.total_cmp(&b.0));
-    let what = if kind == "unknown field" { "unknown field" } else { "unknown value" };
-    match nearest {
-        Some((_, name)) => format!("{what} {typed:?}; did you mean {name:?}? (one of {})", names.join(", ")),
-        None => format!("{what} {typed:?}; one of {}", names.join(", ")),
     }
 }

@@ -52,14 +52,18 @@ pub(crate) enum InFormat {
     Burstgpt,
     /// A folder of ServeGen's clients (chunk-N-trace.csv); FILE is the folder
     Servegen,
+    /// vLLM's custom dataset: JSON lines with a prompt, and output_tokens or the expected output's text
+    Custom,
+    /// Conversations as ShareGPT's: a JSON array, or an object a line
+    Sharegpt,
 }
 
-/// What becomes the routing key of a row of hash blocks.
+/// What becomes the routing key of a row of hash blocks, or of a conversation's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum KeyRule {
     /// The first block after those that more than half of the rows share
     Trunk,
-    /// The conversation, where rows tell their chats (Bailian)
+    /// The conversation, where there are any (Bailian, ShareGPT)
     Session,
 }
 
@@ -76,10 +80,10 @@ pub(crate) struct InArgs {
     /// Key of a row of hash blocks: its first N blocks
     #[arg(long, value_parser = positive_u32, value_name = "N", group = "key_rule")]
     pub(crate) key_blocks: Option<u32>,
-    /// Key of a CSV row: this column
+    /// Key of a CSV row or of a text: this column or field
     #[arg(long, value_name = "NAME", group = "key_rule")]
     pub(crate) key_column: Option<String>,
-    /// Tokens of a block: of the input's hash blocks (512 for Mooncake, 16 for Bailian), and those that stats counts in
+    /// Tokens of a block: of the input's hash blocks (512 for Mooncake, 16 for Bailian and text), and those that stats counts in
     #[arg(long, value_parser = positive_u32, value_name = "N")]
     pub(crate) block_tokens: Option<u32>,
     /// Skip up to N bad rows instead of ending at the first
@@ -87,13 +91,25 @@ pub(crate) struct InArgs {
     pub(crate) skip_bad: u64,
 }
 
+/// What ServeGen folders and text leave open.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "ServeGen folders and text")]
+pub(crate) struct DrawnArgs {
+    /// Seed of arrivals and lengths; 42 where not given
+    #[arg(long, value_name = "SEED")]
+    pub(crate) seed: Option<u64>,
+    /// Tokens to decode where the input does not tell, on average; 64 where not given
+    #[arg(long, value_parser = positive_u32, value_name = "N")]
+    pub(crate) output_tokens: Option<u32>,
+    /// Lognormal spread of --output-tokens; none where not given
+    #[arg(long, value_name = "S")]
+    pub(crate) output_sigma: Option<f64>,
+}
+
 /// What a ServeGen folder does not tell.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "ServeGen folders")]
 pub(crate) struct ServeGenArgs {
-    /// Seed of arrivals and lengths; 42 where not given
-    #[arg(long, value_name = "SEED")]
-    pub(crate) seed: Option<u64>,
     /// Multiply every client's rate by this
     #[arg(long, value_parser = positive, value_name = "X")]
     pub(crate) rate_scale: Option<f64>,
@@ -106,12 +122,30 @@ pub(crate) struct ServeGenArgs {
     /// Lognormal spread of --user-tokens; none where not given
     #[arg(long, value_name = "S")]
     pub(crate) user_sigma: Option<f64>,
-    /// Tokens to decode, on average; 64 where not given
-    #[arg(long, value_parser = positive_u32, value_name = "N")]
-    pub(crate) output_tokens: Option<u32>,
-    /// Lognormal spread of --output-tokens; none where not given
-    #[arg(long, value_name = "S")]
-    pub(crate) output_sigma: Option<f64>,
+}
+
+/// What text does not tell.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Text (custom, sharegpt)")]
+pub(crate) struct TextArgs {
+    /// What makes tokens of text: a tokenizer.json, or a stand-in: bytes (a token a byte), words (a token a word)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tokenizer: Option<String>,
+    /// Prompts per second, or conversations that begin per second; 50 where not given
+    #[arg(long, value_parser = positive, value_name = "RATE")]
+    pub(crate) qps: Option<f64>,
+    /// How they follow each other; poisson where not given
+    #[arg(long, value_enum)]
+    pub(crate) arrivals: Option<super::Arrivals>,
+    /// Coefficient of variation of gamma and weibull gaps: above 1 is bursty
+    #[arg(long, value_name = "CV")]
+    pub(crate) cv: Option<f64>,
+    /// Time between an answer and the next turn, on average; 10s where not given
+    #[arg(long, value_parser = seconds, value_name = "TIME")]
+    pub(crate) think: Option<f64>,
+    /// Send later turns at fixed times instead of waiting for the answer before them
+    #[arg(long)]
+    pub(crate) open: bool,
 }
 
 #[derive(Args, Clone, Debug)]
@@ -123,7 +157,11 @@ pub(crate) struct ImportArgs {
     #[command(flatten)]
     pub(crate) cut: CutArgs,
     #[command(flatten)]
+    pub(crate) drawn: DrawnArgs,
+    #[command(flatten)]
     pub(crate) servegen: ServeGenArgs,
+    #[command(flatten)]
+    pub(crate) text: TextArgs,
     #[command(flatten)]
     pub(crate) out: OutArgs,
 }

@@ -35,7 +35,7 @@ pub(super) fn table(
 }
 
 fn options(in_sample: bool) -> TableOptions {
-    TableOptions { generator: crate::GENERATOR.into(), from_s: 0.0, in_sample, with_rates: false }
+    TableOptions { generator: crate::GENERATOR.into(), in_sample, ..TableOptions::default() }
 }
 
 fn from_shares(suite: &Suite, seed: u64, qps: f64) -> Result<RoutingTable, String> {

@@ -37,7 +37,10 @@ impl FleetFile {
     /// Text that is no TOML of this schema, no shards, or a value that could break out of a configuration file.
     pub fn from_toml(text: &str, file: &str) -> Result<FleetFile, ExportError> {
         let error = |what: String| ExportError::Fleet { file: file.into(), what };
-        let wire: Wire = toml::from_str(text).map_err(|e| error(e.to_string().trim_end().to_string()))?;
+        let wire: Wire = toml::from_str(text).map_err(|cause| {
+            let (line, what) = cr_trace::config_text::explain(text, cause.span(), cause.message());
+            ExportError::Fleet { file: format!("{file}:{line}"), what }
+        })?;
         if wire.schema != SCHEMA {
             return Err(error(format!("schema is {:?}, expected {SCHEMA:?}", wire.schema)));
         }

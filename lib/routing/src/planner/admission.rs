@@ -89,29 +89,23 @@ pub(super) fn by_slots(mut ranked: Vec<Ranked>, demand: &Demand<'_>, config: &Pl
 }
 
 /// A key as a thing to pack: what it wins and what it takes.
-struct Parcel {
-    item: Ranked,
-    copies: u32,
+#[derive(Clone, Copy)]
+pub(super) struct Parcel {
+    pub(super) item: Ranked,
+    pub(super) copies: u32,
     /// Hit tokens per second.
-    value: f64,
+    pub(super) value: f64,
     /// KV tokens of all copies.
-    size: f64,
+    pub(super) size: f64,
 }
 
-/// Admits by hit tokens won per second and KV token kept, while the tokens fit the fleet's pools; a key that does not
-/// fit is skipped. Where one key alone wins more than that, it goes first, so that at least half of the optimum is won.
-///
-/// The tokens that keys share (a common template) are counted for each of them. A key without a prefix wins nothing and
-/// is never admitted.
-pub(super) fn by_tokens(
+/// The keys with a prefix, by decreasing hit tokens per second and KV token.
+pub(super) fn parcels(
     ranked: Vec<Ranked>,
     demand: &Demand<'_>,
     config: &PlanConfig,
-    kv_tokens: f64,
-) -> Result<Admitted, PlanError> {
+) -> Result<Vec<Parcel>, PlanError> {
     let prefixes = demand.prefix_tokens.ok_or(PlanError::NoPrefixTokens)?;
-    let budget = config.fleet.total_speed() * kv_tokens;
-    let total = demand.other_rate + ranked.iter().map(|item| item.rate).sum::<f64>();
     let mut parcels: Vec<Parcel> = ranked
         .into_iter()
         .filter(|item| prefixes[item.key as usize] > 0)
@@ -124,6 +118,23 @@ pub(super) fn by_tokens(
     // The prefix cancels: density is rate / copies. Stable, so equal ones stay in order of rate.
     let density = |parcel: &Parcel| parcel.item.rate / f64::from(parcel.copies);
     parcels.sort_by(|a, b| density(b).total_cmp(&density(a)));
+    Ok(parcels)
+}
+
+/// Admits by hit tokens won per second and KV token kept, while the tokens fit the fleet's pools together ([`super::pools`]
+/// looks at each); a key that does not fit is skipped. Where one key alone wins more than that, it goes first, so that at least half of the optimum is won.
+///
+/// The tokens that keys share (a common template) are counted for each of them. A key without a prefix wins nothing and
+/// is never admitted.
+pub(super) fn by_tokens(
+    ranked: Vec<Ranked>,
+    demand: &Demand<'_>,
+    config: &PlanConfig,
+    kv_tokens: f64,
+) -> Result<Admitted, PlanError> {
+    let budget = config.fleet.total_speed() * kv_tokens;
+    let total = demand.other_rate + ranked.iter().map(|item| item.rate).sum::<f64>();
+    let parcels = parcels(ranked, demand, config)?;
     let bound = fractional_bound(&parcels, budget);
     let mut packed = pack(&parcels, None, budget);
     let best = (0..parcels.len())
@@ -164,7 +175,7 @@ fn won(parcels: &[Parcel], packed: &[usize]) -> f64 {
 }
 
 /// Parcels of decreasing density until the budget is spent, the last one in part.
-fn fractional_bound(parcels: &[Parcel], budget: f64) -> f64 {
+pub(super) fn fractional_bound(parcels: &[Parcel], budget: f64) -> f64 {
     let (mut left, mut bound) = (budget, 0.0);
     for parcel in parcels {
         if parcel.size > left {
@@ -178,11 +189,11 @@ fn fractional_bound(parcels: &[Parcel], budget: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Admission, Demand, PlanConfig, plan_demand};
+    use super::super::{Admission, Demand, Placement, PlanConfig, plan_demand};
     use proptest::prelude::*;
 
     proptest! {
-        /// Against every subset: within half of the optimum, which the bound never undercuts.
+        /// Against every subset, where one pool is all there is: within half of the optimum, which the bound never undercuts.
         #[test]
         fn tokens_are_packed_well(
             keys in proptest::collection::vec((1u32..50, 0u64..40), 0..10),
@@ -192,6 +203,7 @@ mod tests {
             let prefixes: Vec<u64> = keys.iter().map(|&(_, prefix)| prefix).collect();
             let mut config = PlanConfig::new(3, 20.0, 0.0);
             config.admission = Admission::Tokens { kv_tokens: f64::from(budget) / 3.0 };
+            config.placement = Placement::RoundRobin;
             let demand = Demand { prefix_tokens: Some(&prefixes), ..Demand::of_rates(&rates) };
             let plan = plan_demand(&demand, &config).expect("is valid");
             let tokens = plan.tokens().expect("are counted");

@@ -27,6 +27,10 @@ pub(super) struct Board {
     /// Where each item is, ascending.
     places: Vec<ShardSet>,
     weights: Vec<f64>,
+    /// KV tokens that a copy of each item takes.
+    sizes: Vec<f64>,
+    /// KV tokens that are left on each shard; infinite where they do not count.
+    room: Vec<f64>,
 }
 
 /// A change of the placement.
@@ -64,14 +68,24 @@ impl Board {
             loads: base,
             places: Vec::new(),
             weights: Vec::new(),
+            sizes: Vec::new(),
+            room: vec![f64::INFINITY; speeds.len()],
         }
     }
 
-    /// Adds an item of this weight on these distinct shards, split evenly. Returns its number, from 0.
-    pub(super) fn add(&mut self, weight: f64, shards: ShardSet) -> u32 {
+    /// Bounds the KV tokens of what each shard holds.
+    pub(super) fn with_room(mut self, room: Vec<f64>) -> Board {
+        self.room = room;
+        self
+    }
+
+    /// Adds an item of this weight, split evenly, and of this many KV tokens a copy, on these distinct shards. Returns its
+    /// number, from 0.
+    pub(super) fn add(&mut self, weight: f64, size: f64, shards: ShardSet) -> u32 {
         let item = self.places.len() as u32;
         self.places.push(ShardSet::new());
         self.weights.push(weight);
+        self.sizes.push(size);
         self.set(item, shards);
         item
     }
@@ -100,12 +114,14 @@ impl Board {
         let at = self.position(shard, held).unwrap_or_else(|at| at);
         self.held[shard].insert(at, held);
         self.loads[shard] += held.share;
+        self.room[shard] -= self.sizes[held.item as usize];
     }
 
     fn remove(&mut self, shard: usize, held: Held) {
         if let Ok(at) = self.position(shard, held) {
             self.held[shard].remove(at);
             self.loads[shard] -= held.share;
+            self.room[shard] += self.sizes[held.item as usize];
         }
     }
 
@@ -178,6 +194,26 @@ impl Board {
         (gain > LEAST_GAIN * before).then_some(gain)
     }
 
+    /// Whether a shard has room for one more copy of the item.
+    pub(super) fn fits(&self, item: u32, shard: usize) -> bool {
+        self.sizes[item as usize] <= self.room[shard]
+    }
+
+    /// Whether two shards have room for the one's item in exchange for the other's.
+    fn fit_exchanged(&self, item: u32, to: usize, back: u32, from: usize) -> bool {
+        let more = self.sizes[item as usize] - self.sizes[back as usize];
+        more <= self.room[to] && -more <= self.room[from]
+    }
+
+    /// The item of the least share on a shard that holds more than it has room for.
+    pub(super) fn overflow(&self, shard: usize) -> Option<u32> {
+        // Sums of fractions of a pool may end a hair below zero.
+        if self.room[shard] >= -1e-6 {
+            return None;
+        }
+        self.held[shard].last().map(|held| held.item)
+    }
+
     fn is_on(&self, item: u32, shard: usize) -> bool {
         self.places[item as usize].iter().any(|at| at.index() == shard)
     }
@@ -186,8 +222,8 @@ impl Board {
         let ideal = self.ideal(from, to);
         let held = &self.held[from];
         let split = held.partition_point(|copy| copy.share > ideal);
-        // The nearest share on each side of the ideal that is not on the target already.
-        let free = |copy: &&Held| !self.is_on(copy.item, to);
+        // The nearest share on each side of the ideal that is not on the target already and fits there.
+        let free = |copy: &&Held| !self.is_on(copy.item, to) && self.fits(copy.item, to);
         let larger = held[..split].iter().rev().find(free);
         let smaller = held[split..].iter().find(free);
         larger
@@ -214,7 +250,7 @@ impl Board {
                 at += 1;
             }
             for other in &others[at.saturating_sub(1)..(at + 1).min(others.len())] {
-                if self.is_on(other.item, from) {
+                if self.is_on(other.item, from) || !self.fit_exchanged(copy.item, to, other.item, from) {
                     continue;
                 }
                 if let Some(gain) = self.gain(from, to, copy.share - other.share)

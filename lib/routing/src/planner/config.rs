@@ -1,6 +1,7 @@
 //! What the planner is told, and what it refuses.
 
 use crate::table::MAX_SHARDS;
+use cr_trace::number::plain;
 
 /// The shards of a fleet and how fast each is, relative to the others.
 #[derive(Clone, Debug, PartialEq)]
@@ -171,7 +172,7 @@ pub enum PlanError {
         shards: usize,
     },
     /// A speed that no shard has.
-    #[error("shard {shard} has the relative capacity {speed}; it is a number from 0 (down) to 1,000,000")]
+    #[error("shard {shard} has the relative capacity {}; it is a number from 0 (down) to 1,000,000", plain(*.speed))]
     Speed {
         /// Which shard.
         shard: usize,
@@ -182,25 +183,25 @@ pub enum PlanError {
     #[error("no shard is up")]
     AllDown,
     /// A ceiling that makes no sense.
-    #[error("qcap is {qcap}; it is a finite rate above 0, in requests per second")]
+    #[error("qcap is {}; it is a finite rate above 0, in requests per second", plain(*.qcap))]
     Qcap {
         /// What was given.
         qcap: f64,
     },
     /// A number of slots that makes no sense.
-    #[error("warm_slots is {warm_slots}; it is a finite number of prefixes a shard, not negative")]
+    #[error("warm_slots is {}; it is a finite number of prefixes a shard, not negative", plain(*.warm_slots))]
     WarmSlots {
         /// What was given.
         warm_slots: f64,
     },
     /// A ceiling that makes no sense.
-    #[error("work_cap is {work_cap}; it is a finite number of seconds of prefill per second, above 0")]
+    #[error("work_cap is {}; it is a finite number of seconds of prefill per second, above 0", plain(*.work_cap))]
     WorkCap {
         /// What was given.
         work_cap: f64,
     },
     /// A pool that makes no sense.
-    #[error("kv_tokens is {kv_tokens}; it is a finite number of tokens a shard, not negative")]
+    #[error("kv_tokens is {}; it is a finite number of tokens a shard, not negative", plain(*.kv_tokens))]
     KvTokens {
         /// What was given.
         kv_tokens: f64,
@@ -224,7 +225,7 @@ pub enum PlanError {
         keys: usize,
     },
     /// A rate that no key can have.
-    #[error("the rate at position {at} is {rate}; a rate is finite and not negative")]
+    #[error("the rate at position {at} is {}; a rate is finite and not negative", plain(*.rate))]
     Rate {
         /// Position in the list, from 0.
         at: usize,
@@ -232,7 +233,7 @@ pub enum PlanError {
         rate: f64,
     },
     /// Work that no key can need.
-    #[error("the work at position {at} is {work}; it is finite and not negative")]
+    #[error("the work at position {at} is {}; it is finite and not negative", plain(*.work))]
     Work {
         /// Position in the list, from 0.
         at: usize,

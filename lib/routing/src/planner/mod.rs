@@ -22,6 +22,7 @@ mod lpt;
 mod order;
 mod place;
 mod plan;
+mod pools;
 mod refine;
 mod replan;
 pub mod sensitivity;
@@ -65,9 +66,14 @@ pub fn plan_demand(demand: &Demand<'_>, config: &PlanConfig) -> Result<Plan, Pla
     config.check()?;
     demand.check()?;
     let ranked = order::by_decreasing_rate(demand.rates)?;
-    let mut admitted = match config.admission {
-        Admission::Slots => admission::by_slots(ranked, demand, config),
-        Admission::Tokens { kv_tokens } => admission::by_tokens(ranked, demand, config, kv_tokens)?,
+    let mut admitted = match (config.admission, config.placement) {
+        (Admission::Slots, _) => admission::by_slots(ranked, demand, config),
+        (Admission::Tokens { kv_tokens }, Placement::Lpt | Placement::LptRefine) => {
+            let (admitted, placed) = pools::pack(ranked, demand, config, kv_tokens)?;
+            return Ok(Plan::new(config, demand, admitted, placed));
+        }
+        // The other placements are there to compare with, and look at no pool.
+        (Admission::Tokens { kv_tokens }, _) => admission::by_tokens(ranked, demand, config, kv_tokens)?,
     };
     admitted.weigh(demand);
     let placed = place::place(&admitted, demand, config)?;

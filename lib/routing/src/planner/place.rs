@@ -2,6 +2,7 @@
 
 use super::admission::Admitted;
 use super::lpt::{Loads, Placed};
+use super::pools::Pools;
 use super::{Demand, Fleet, Placement, PlanConfig, PlanError, lpt, refine};
 use crate::policy::{DEFAULT_VNODES, Ring};
 use cr_trace::{ShardId, stream};
@@ -15,7 +16,9 @@ pub(super) fn place(
     let fleet = &config.fleet;
     match config.placement {
         Placement::Lpt => Ok(lpt::place(admitted, fleet)),
-        Placement::LptRefine => Ok(refine::refine(lpt::place(admitted, fleet), admitted, fleet)),
+        Placement::LptRefine => {
+            Ok(refine::refine(lpt::place(admitted, fleet), admitted, fleet, &Pools::unbounded()))
+        }
         Placement::Random { seed } => Ok(random(admitted, fleet, seed)),
         Placement::Hash => hash(admitted, demand, fleet),
         Placement::RoundRobin => Ok(round_robin(admitted, fleet)),

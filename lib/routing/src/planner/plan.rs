@@ -5,7 +5,7 @@ use super::lpt::{Loads, Placed};
 use super::{Admission, Demand, PlanConfig, PlanError, TokenBudget, imbalance};
 use crate::rates::KeyRates;
 use crate::table::{RoutingTable, ShardSet, TableError, TableMeta, sort_by_key};
-use cr_trace::{Key, ShardId};
+use cr_trace::{Key, ShardId, TraceDigest};
 
 /// Where every admitted key is to be kept. Keys are positions in the list of rates that was planned.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +36,8 @@ pub struct TableOptions {
     pub from_s: f64,
     /// Whether the rates come from the very requests that the table will be tested on.
     pub in_sample: bool,
+    /// The requests that the rates were counted over.
+    pub source: Option<TraceDigest>,
     /// Whether it carries the rates (and prefix lengths) of all keys, cold ones included.
     pub with_rates: bool,
 }
@@ -242,6 +244,7 @@ impl Plan {
             capacity: self.copies_allowed(),
             from_s: options.from_s,
             in_sample: options.in_sample,
+            source: options.source,
             admitted_rate: self.admitted_rate,
             cold_rate: self.cold_rate,
             expected_load: self.loads.clone(),

@@ -4,17 +4,19 @@ use super::Fleet;
 use super::admission::Admitted;
 use super::board::Board;
 use super::lpt::{Loads, Placed};
+use super::pools::Pools;
 
 /// Steps at most: each lowers the highest load, so this only bounds the time where the gains have become tiny.
 const STEPS: usize = 10_000;
 
-/// Improves a placement; never worsens it.
-pub(super) fn refine(placed: Placed, admitted: &Admitted, fleet: &Fleet) -> Placed {
-    let mut board = Board::new(fleet.speeds(), Loads::cold(fleet, admitted.cold_weight).into_inner());
+/// Improves a placement; never worsens it, and overfills no pool.
+pub(super) fn refine(placed: Placed, admitted: &Admitted, fleet: &Fleet, pools: &Pools<'_>) -> Placed {
+    let cold = Loads::cold(fleet, admitted.cold_weight).into_inner();
+    let mut board = Board::new(fleet.speeds(), cold).with_room(pools.room(fleet));
     let mut start = 0;
     for (item, &k) in admitted.keys.iter().zip(&admitted.copies) {
         let end = start + k as usize;
-        board.add(item.rate, placed.members[start..end].into());
+        board.add(item.rate, pools.size(item.key), placed.members[start..end].into());
         start = end;
     }
     let mut stepped = false;

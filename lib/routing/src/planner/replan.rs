@@ -3,8 +3,8 @@
 //! A plain replan after a small drift moves nearly everything, because LPT cares for loads and not for history. This one
 //! starts from the previous table and makes only changes that pay, under a bound on churn, in this order:
 //!
-//! 1. what is forced: keys that are no longer asked for, shards that are down or gone, and the least wanted keys where the
-//!    budget of copies has shrunk;
+//! 1. what is forced: keys that are no longer asked for, shards that are down or gone, the least wanted keys where the
+//!    budget of copies has shrunk, and the smallest shares of a shard whose pool of KV tokens they overfill;
 //! 2. places that the plain plan wants and the table lacks (copies of keys over `q_cap`, new keys), by decreasing rate, in
 //!    exchange for places that it no longer wants; at most half of the bound, so that balance gets its share;
 //! 3. moves and exchanges that lower the highest load most, until it is about that of the plain plan;
@@ -12,6 +12,7 @@
 
 use super::board::Board;
 use super::churn::{TableDiff, churn};
+use super::pools::Pools;
 use super::{Demand, Plan, PlanConfig, PlanError, TableOptions};
 use crate::rates::KeyRates;
 use crate::table::{RoutingTable, ShardSet};
@@ -137,9 +138,11 @@ impl<'a> Replan<'a> {
         items.sort_by(|a, b| demand.rates[b.key as usize].total_cmp(&demand.rates[a.key as usize]));
         let speeds = config.fleet.speeds();
         let lives = |shard: &&ShardId| speeds.get(shard.index()).is_some_and(|&speed| speed > 0.0);
-        let mut board = Board::new(speeds, plain.cold_loads());
+        let pools = Pools::of(demand, config);
+        let mut board = Board::new(speeds, plain.cold_loads()).with_room(pools.room(&config.fleet));
         for item in &items {
-            board.add(demand.weight(item.key), item.before.iter().filter(lives).copied().collect());
+            let before = item.before.iter().filter(lives).copied().collect();
+            board.add(demand.weight(item.key), pools.size(item.key), before);
         }
         let pairs = (0..items.len() as u32).map(|item| board.places(item).len() as u64).sum();
         let pairs_before = previous.places().map(|(_, shards)| shards.len() as u64).sum();
@@ -152,9 +155,21 @@ impl<'a> Replan<'a> {
             kept: pairs,
             victims: Vec::new(),
         };
+        (0..speeds.len()).for_each(|shard| state.relieve(shard));
         state.victims = state.find_victims();
         while state.pairs as f64 > state.capacity && state.evict_one() {}
         state
+    }
+
+    /// Takes the smallest shares off a shard whose pool they overfill: prefixes have grown, or the pool has shrunk.
+    fn relieve(&mut self, shard: usize) {
+        while let Some(item) = self.board.overflow(shard) {
+            let (gone, mut shards) = (ShardId(shard as u32), self.board.places(item).clone());
+            shards.retain(|at| *at != gone);
+            self.pairs -= 1;
+            self.kept -= u64::from(self.items[item as usize].before.contains(&gone));
+            self.board.set(item, shards);
+        }
     }
 
     /// Unwanted keys by increasing rate, then surplus copies: popped from the end. Then, for a budget that shrank below
@@ -215,10 +230,11 @@ impl<'a> Replan<'a> {
         }
     }
 
-    /// Puts one more copy on the least-loaded shard that has none, preferably one that had it before.
+    /// Puts one more copy on the least-loaded shard that has none and has room for it.
     fn give_one(&mut self, item: u32) {
         let mut shards: ShardSet = self.board.places(item).clone();
-        let free = |shard: &&usize| !shards.iter().any(|at| at.index() == **shard);
+        let free =
+            |shard: &&usize| !shards.iter().any(|at| at.index() == **shard) && self.board.fits(item, **shard);
         let Some(&shard) = self.board.idlest().iter().find(free) else { return };
         let shard = ShardId(shard as u32);
         self.pairs += 1;

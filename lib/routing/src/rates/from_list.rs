@@ -28,7 +28,13 @@ impl Collector {
         if key.is_empty() {
             return Err(self.error(line, "the key is empty; every key has a name"));
         }
+        if !cr_trace::request::is_printable(key) {
+            return Err(
+                self.error(line, format!("the key {key:?} has control characters; a key is printable text"))
+            );
+        }
         if !(rate.is_finite() && rate >= 0.0) {
+            let rate = cr_trace::number::plain(rate);
             let what = format!("the rate of {key:?} is {rate}; a rate is finite and not negative");
             return Err(self.error(line, what));
         }

@@ -2,16 +2,16 @@
 
 use super::KeyRates;
 use cr_trace::content::shared_tokens;
-use cr_trace::{Key, Prompt, Request};
+use cr_trace::{Key, Prompt, Request, TraceDigest};
 use indexmap::IndexMap;
-use rustc_hash::FxBuildHasher;
+use rustc_hash::{FxBuildHasher, FxHashSet};
 
 /// Counts requests and what they share, key by key. Memory grows with the keys, not with the requests.
 #[derive(Clone, Debug, Default)]
 pub struct TraceRates {
     seen: IndexMap<Key, Seen, FxBuildHasher>,
     span_s: Option<(f64, f64)>,
-    requests: u64,
+    digest: TraceDigest,
 }
 
 #[derive(Clone, Debug)]
@@ -22,6 +22,15 @@ struct Seen {
     shared_tokens: u64,
     /// Σ of the prompts' tokens.
     prompt_tokens: u64,
+}
+
+impl Seen {
+    /// The mean prompt, and the mean of what consecutive ones share, rounded; the latter is 0 for a key seen once.
+    fn tokens(&self) -> (u64, u64) {
+        let pairs = (self.count - 1).max(1);
+        let prompt = (self.prompt_tokens + self.count / 2) / self.count;
+        (prompt, (self.shared_tokens + pairs / 2) / pairs)
+    }
 }
 
 /// A trace that has no rates.
@@ -45,7 +54,7 @@ pub enum NoSpan {
 impl TraceRates {
     /// Counts one request.
     pub fn record(&mut self, request: &Request) {
-        self.requests += 1;
+        self.digest.observe(request);
         let prompt_tokens = request.prompt_tokens();
         let (first, last) = self.span_s.unwrap_or((request.t_s, request.t_s));
         self.span_s = Some((first.min(request.t_s), last.max(request.t_s)));
@@ -64,9 +73,22 @@ impl TraceRates {
         }
     }
 
+    /// Adds to rates that were estimated elsewhere what is known here of prompts and prefixes: nothing (0) of a key not seen.
+    pub fn describe(&self, rates: &mut KeyRates) {
+        let known = |key: &Key| self.seen.get(key).map_or((0, 0), Seen::tokens);
+        let (prompts, prefixes) = rates.keys.iter().map(known).unzip();
+        (rates.prompt_tokens, rates.prefix_tokens) = (Some(prompts), Some(prefixes));
+    }
+
+    /// Forgets the keys that these rates do not name, so that memory stays that of the rates.
+    pub fn keep_only(&mut self, rates: &KeyRates) {
+        let named: FxHashSet<&Key> = rates.keys.iter().collect();
+        self.seen.retain(|key, _| named.contains(key));
+    }
+
     /// The number of requests so far.
     pub fn requests(&self) -> u64 {
-        self.requests
+        self.digest.requests
     }
 
     /// The rates in requests per second, each key's mean prompt, and its prefix: the mean over consecutive pairs of its requests of
@@ -78,17 +100,19 @@ impl TraceRates {
         let (first_s, last_s) = self.span_s.ok_or(NoSpan::Empty)?;
         let span_s = last_s - first_s;
         // Two instants so close that a count over them overflows are one instant as well.
-        if !(self.requests as f64 / span_s).is_finite() {
-            return Err(NoSpan::Instant { requests: self.requests, at_s: first_s });
+        let requests = self.requests();
+        if !(requests as f64 / span_s).is_finite() {
+            return Err(NoSpan::Instant { requests, at_s: first_s });
         }
         let mut rates = KeyRates::new(true);
         let mut prompts = Vec::with_capacity(self.seen.len());
         for (key, seen) in self.seen {
-            let pairs = (seen.count - 1).max(1);
-            prompts.push((seen.prompt_tokens + seen.count / 2) / seen.count);
-            rates.push(key, seen.count as f64 / span_s, (seen.shared_tokens + pairs / 2) / pairs);
+            let (prompt, prefix) = seen.tokens();
+            prompts.push(prompt);
+            rates.push(key, seen.count as f64 / span_s, prefix);
         }
         rates.prompt_tokens = Some(prompts);
+        rates.source = Some(self.digest);
         Ok(rates)
     }
 }
@@ -135,6 +159,19 @@ mod tests {
         // Both pairs of b share the template and the shorter context, which ends where the other goes on.
         assert_eq!(rates.prefix_tokens(), Some([40, 0, 0].as_slice()));
         assert_eq!(rates.prompt_tokens(), Some([52, 57, 57].as_slice()));
+    }
+
+    #[test]
+    fn rates_from_elsewhere_are_described() {
+        let mut counts = TraceRates::default();
+        (0..3).for_each(|id| counts.record(&request(id, 1.0, "a", 16)));
+        counts.record(&request(9, 1.0, "b", 16));
+        let mut rates: KeyRates = [(Key::new("x"), 1.0), (Key::new("a"), 2.0)].into_iter().collect();
+        counts.describe(&mut rates);
+        assert_eq!(rates.prefix_tokens(), Some([0, 48].as_slice()));
+        assert_eq!(rates.prompt_tokens(), Some([0, 57].as_slice()));
+        counts.keep_only(&rates);
+        assert_eq!(counts.seen.len(), 1);
     }
 
     #[test]

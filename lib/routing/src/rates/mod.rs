@@ -20,7 +20,7 @@ pub use estimator::RateEstimator;
 pub use from_trace::TraceRates;
 pub use window::WindowRates;
 
-use cr_trace::Key;
+use cr_trace::{Key, TraceDigest};
 
 /// The rates of many keys, in the order in which the input names them.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -30,6 +30,7 @@ pub struct KeyRates {
     prefix_tokens: Option<Vec<u64>>,
     prompt_tokens: Option<Vec<u64>>,
     other_rate: f64,
+    source: Option<TraceDigest>,
 }
 
 impl KeyRates {
@@ -69,6 +70,11 @@ impl KeyRates {
     /// Requests per second of keys that are not listed, where an estimator had to leave some out.
     pub fn other_rate(&self) -> f64 {
         self.other_rate
+    }
+
+    /// The requests that the rates were counted over, where they were.
+    pub fn source(&self) -> Option<TraceDigest> {
+        self.source
     }
 
     /// The number of keys, those of rate zero included.

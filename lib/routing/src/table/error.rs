@@ -20,7 +20,7 @@ pub enum TableError {
         shards: u32,
     },
     /// A number that no plan can have.
-    #[error("{field} is {value}; it must be finite and not negative")]
+    #[error("{field} is {}; it must be finite and not negative", cr_trace::number::plain(*.value))]
     Number {
         /// The field.
         field: &'static str,

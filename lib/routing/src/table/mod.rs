@@ -15,7 +15,7 @@ mod wire;
 pub use error::TableError;
 pub use read::{TableReader, read_tables, write_table};
 
-use cr_trace::{Key, ShardId};
+use cr_trace::{Key, ShardId, TraceDigest};
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
@@ -47,6 +47,8 @@ pub struct TableMeta {
     pub from_s: f64,
     /// Whether the rates come from the very requests that the table will be tested on.
     pub in_sample: bool,
+    /// The requests that the rates were counted over, where they were: a run whose trace is or begins with these is in sample.
+    pub source: Option<TraceDigest>,
     /// Σ rate of admitted keys, in requests per second.
     pub admitted_rate: f64,
     /// Σ rate of the other keys, in requests per second.
@@ -107,7 +109,7 @@ impl RoutingTable {
     /// The same table with the rates it was planned from, in requests per second, cold keys included.
     ///
     /// # Errors
-    /// A key twice, or a rate that is negative or not finite.
+    /// A key twice or without a printable name, or a rate that is negative or not finite.
     pub fn with_rates(mut self, rates: Vec<(Key, f64)>) -> Result<RoutingTable, TableError> {
         self.rates = sorted_once(rates, "rates")?;
         self.check_rates()?;
@@ -117,9 +119,10 @@ impl RoutingTable {
     /// The same table with each key's prefix length in tokens.
     ///
     /// # Errors
-    /// A key twice.
+    /// A key twice, or without a printable name.
     pub fn with_prefix_tokens(mut self, tokens: Vec<(Key, u64)>) -> Result<RoutingTable, TableError> {
         self.prefix_tokens = sorted_once(tokens, "prefix_tokens")?;
+        check_names(self.prefix_tokens.iter().map(|(key, _)| key))?;
         Ok(self)
     }
 
@@ -233,8 +236,10 @@ impl RoutingTable {
 
     fn check_rates(&self) -> Result<(), TableError> {
         match self.rates.iter().find(|(_, rate)| !is_quantity(*rate)) {
-            Some((key, rate)) => Err(TableError::key(key, format!("has the rate {rate}"))),
-            None => Ok(()),
+            Some((key, rate)) => {
+                Err(TableError::key(key, format!("has the rate {}", cr_trace::number::plain(*rate))))
+            }
+            None => check_names(self.rates.iter().map(|(key, _)| key)),
         }
     }
 }
@@ -243,10 +248,17 @@ fn is_quantity(value: f64) -> bool {
     value.is_finite() && value >= 0.0
 }
 
-fn check_place(key: &Key, members: &[ShardId], shards: u32) -> Result<(), TableError> {
-    if key.is_empty() {
-        return Err(TableError::key(key, "is the empty text; a key has a name"));
+/// Keys have a name that can be printed.
+fn check_names<'a>(mut keys: impl Iterator<Item = &'a Key>) -> Result<(), TableError> {
+    match keys.find(|key| key.is_empty() || !cr_trace::request::is_printable(key)) {
+        Some(key) if key.is_empty() => Err(TableError::key(key, "is the empty text; a key has a name")),
+        Some(key) => Err(TableError::key(key, "has control characters; a key is printable text")),
+        None => Ok(()),
     }
+}
+
+fn check_place(key: &Key, members: &[ShardId], shards: u32) -> Result<(), TableError> {
+    check_names(std::iter::once(key))?;
     if members.is_empty() {
         return Err(TableError::key(key, "has no shard; leave a key that is not admitted out"));
     }

@@ -1,7 +1,7 @@
 //! The JSON of a table, in the order of fields that the contract shows. Keys come sorted, shards ascending.
 
 use super::{RoutingTable, SCHEMA, ShardSet, TableMeta};
-use cr_trace::Key;
+use cr_trace::{Key, TraceDigest};
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -16,6 +16,7 @@ impl Serialize for RoutingTable {
             self.prefix_tokens.is_empty(),
             meta.shard_capacity.is_empty(),
             meta.expected_work.is_empty(),
+            meta.source.is_none(),
         ];
         let optional = optional.into_iter().filter(|is_empty| !is_empty).count();
         let mut out = serializer.serialize_struct("RoutingTable", 14 + optional)?;
@@ -27,6 +28,9 @@ impl Serialize for RoutingTable {
         out.serialize_field("capacity", &meta.capacity)?;
         out.serialize_field("from_s", &meta.from_s)?;
         out.serialize_field("in_sample", &meta.in_sample)?;
+        if let Some(source) = &meta.source {
+            out.serialize_field("source", source)?;
+        }
         out.serialize_field("admitted_keys", &self.places.len())?;
         out.serialize_field("admitted_rate", &meta.admitted_rate)?;
         out.serialize_field("cold_rate", &meta.cold_rate)?;
@@ -101,6 +105,8 @@ struct Wire {
     from_s: f64,
     #[serde(default)]
     in_sample: bool,
+    #[serde(default)]
+    source: Option<TraceDigest>,
     admitted_keys: usize,
     admitted_rate: f64,
     cold_rate: f64,
@@ -135,6 +141,7 @@ impl<'de> Deserialize<'de> for RoutingTable {
             capacity: wire.capacity,
             from_s: wire.from_s,
             in_sample: wire.in_sample,
+            source: wire.source,
             admitted_rate: wire.admitted_rate,
             cold_rate: wire.cold_rate,
             expected_load: wire.expected_load,

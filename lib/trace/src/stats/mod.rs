@@ -1,7 +1,8 @@
 //! What a trace is like: how skewed its keys are, how long its prompts, how much of them could be reused.
 //!
-//! Memory grows with the number of distinct keys (about 90 bytes each) and of distinct segments (about 80 bytes each, up
-//! to a limit of 2.4 GB), not with the number of requests that repeat them.
+//! Memory grows with the number of distinct keys (about 90 bytes each) and not with that of requests. Of distinct segments some
+//! two million are remembered, those used last (250 MB); the curve follows a sample of blocks. The report says where that
+//! makes a figure an estimate or a lower bound.
 
 mod curve;
 mod fit;

@@ -5,8 +5,9 @@ use crate::{ContentId, Request};
 use serde::Serialize;
 use twox_hash::XxHash3_64;
 
-/// Nodes of a tree at most, about 1.2 GB. Once they are used up reuse is a lower bound, and the report says so.
-const NODE_LIMIT: usize = 30_000_000;
+/// Distinct segments that each tree remembers at least, those used last: what fills a hash table of 2^21 places. The two trees
+/// take some 250 MB then. A segment that comes back later than that counts as new, and the report says so.
+const REMEMBERED: usize = (1 << 21) / 8 * 7;
 
 /// Counts reuse, request by request, in order of arrival.
 ///
@@ -62,8 +63,11 @@ pub struct ReuseReport {
     pub shared_segments_mean: f64,
     /// The most of them.
     pub shared_segments_max: u32,
-    /// Every distinct segment was kept. Otherwise reuse is a lower bound.
+    /// Every distinct segment was remembered. Otherwise reuse is a lower bound: what comes back only after
+    /// `remembered_segments` others counts as new.
     pub complete: bool,
+    /// How many distinct segments are remembered at least, the last ones used.
+    pub remembered_segments: u64,
 }
 
 impl Reuse {
@@ -71,8 +75,8 @@ impl Reuse {
     pub fn new(block_tokens: u32) -> Reuse {
         Reuse {
             block_tokens: u64::from(block_tokens.max(1)),
-            common: PrefixTree::new(NODE_LIMIT),
-            by_key: PrefixTree::new(NODE_LIMIT),
+            common: PrefixTree::new(REMEMBERED),
+            by_key: PrefixTree::new(REMEMBERED),
             requests: 0,
             input_tokens: 0,
             input_blocks: 0,
@@ -134,10 +138,11 @@ impl Reuse {
             exact_tokens: of(self.shared_tokens, self.input_tokens),
             by_tokens_per_key: of(self.key_hit_tokens, self.input_tokens),
             within_keys: of(self.key_hit_tokens, self.block_hit_tokens),
-            tree_nodes: self.common.len() as u64,
+            tree_nodes: self.common.inserted(),
             shared_segments_mean: self.shared_segments as f64 / self.requests.max(1) as f64,
             shared_segments_max: self.deepest,
-            complete: !self.common.is_full() && !self.by_key.is_full(),
+            complete: !self.common.forgets() && !self.by_key.forgets(),
+            remembered_segments: REMEMBERED as u64,
         }
     }
 }

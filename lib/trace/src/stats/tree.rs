@@ -48,19 +48,64 @@ struct Step {
     before: Uses,
 }
 
-/// All sequences inserted so far, in about 40 bytes a distinct segment.
+/// Sequences inserted before, in about 30 bytes a distinct segment.
 ///
 /// A node is the content of a segment under the chain of everything before it. Matching costs a look-up a segment,
 /// where a set of block hashes costs one a block. Chains are 64-bit hashes: among a billion nodes, a false match is met with
-/// a probability of a few percent.
+/// a probability of a few percent. What has not been used for long is forgotten, see [`PrefixTree::new`].
 #[derive(Clone, Debug)]
 pub struct PrefixTree {
     /// By the hash of (chain before, content).
-    nodes: FxHashMap<u64, Node>,
+    nodes: Generations<Node>,
     /// Further lengths of a content under the same parent, by chain.
-    others: FxHashMap<u64, Uses>,
+    others: Generations<Uses>,
+    inserted: u64,
+}
+
+/// A map that keeps what was used lately: values live in a young generation; when it is full, it becomes the old one, whose
+/// values come back if they are used and are dropped otherwise.
+#[derive(Clone, Debug)]
+struct Generations<V> {
+    young: FxHashMap<u64, V>,
+    old: FxHashMap<u64, V>,
     limit: usize,
-    full: bool,
+    dropped: bool,
+}
+
+impl<V> Generations<V> {
+    fn new(limit: usize) -> Generations<V> {
+        Generations {
+            young: FxHashMap::default(),
+            old: FxHashMap::default(),
+            limit: limit.max(1),
+            dropped: false,
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.young.len() + self.old.len()
+    }
+
+    /// The value that is known, or else the given one, now known; and whether it was.
+    fn get_or_insert(&mut self, key: u64, value: V) -> (&mut V, bool) {
+        if self.young.len() >= self.limit && !self.young.contains_key(&key) {
+            self.dropped |= self.old.keys().any(|old| *old != key);
+            // What is asked for now is used now.
+            let asked = self.old.remove(&key);
+            self.old.clear();
+            std::mem::swap(&mut self.young, &mut self.old);
+            if let Some(asked) = asked {
+                self.young.insert(key, asked);
+            }
+        }
+        match self.young.entry(key) {
+            Entry::Occupied(entry) => (entry.into_mut(), true),
+            Entry::Vacant(entry) => match self.old.remove(&key) {
+                Some(known) => (entry.insert(known), true),
+                None => (entry.insert(value), false),
+            },
+        }
+    }
 }
 
 fn chain(parent: u64, content: u64) -> u64 {
@@ -68,24 +113,29 @@ fn chain(parent: u64, content: u64) -> u64 {
 }
 
 impl PrefixTree {
-    /// An empty tree of at most `limit` nodes. Once full it still matches, and takes in nothing new.
-    pub fn new(limit: usize) -> PrefixTree {
-        PrefixTree { nodes: FxHashMap::default(), others: FxHashMap::default(), limit, full: false }
+    /// An empty tree that keeps at least the `generation` segments used last (at least one), and at most twice as many.
+    pub fn new(generation: usize) -> PrefixTree {
+        PrefixTree { nodes: Generations::new(generation), others: Generations::new(generation), inserted: 0 }
     }
 
-    /// How many nodes it has.
+    /// How many nodes it holds.
     pub fn len(&self) -> usize {
         self.nodes.len() + self.others.len()
     }
 
     /// Whether nothing was inserted.
     pub fn is_empty(&self) -> bool {
-        self.nodes.is_empty()
+        self.nodes.len() == 0
     }
 
-    /// Whether something was not taken in, so that matches may fall short from then on.
-    pub fn is_full(&self) -> bool {
-        self.full
+    /// How many nodes were inserted, those forgotten since included.
+    pub fn inserted(&self) -> u64 {
+        self.inserted
+    }
+
+    /// Whether something was forgotten, so that matches may fall short from then on.
+    pub fn forgets(&self) -> bool {
+        self.nodes.dropped || self.others.dropped
     }
 
     /// Matches a prompt and inserts it, followed by `tail`, which is inserted and not matched. Segments are given as
@@ -125,19 +175,13 @@ impl PrefixTree {
 
     /// Matches and inserts one segment.
     fn visit(&mut self, at: u64, tokens: u32, uses: Uses) -> Step {
-        let room = self.len() < self.limit;
         let in_prompt = if uses.prompt { tokens } else { 0 };
-        let node = match self.nodes.entry(at) {
-            Entry::Occupied(entry) => entry.into_mut(),
-            Entry::Vacant(entry) if room => {
-                entry.insert(Node { longest: tokens, longest_prompt: in_prompt, first: tokens, uses });
-                return Step::default();
-            }
-            Entry::Vacant(_) => {
-                self.full = true;
-                return Step::default();
-            }
-        };
+        let fresh = Node { longest: tokens, longest_prompt: in_prompt, first: tokens, uses };
+        let (node, known) = self.nodes.get_or_insert(at, fresh);
+        if !known {
+            self.inserted += 1;
+            return Step::default();
+        }
         let mut step = Step {
             shared: tokens.min(node.longest),
             shared_prompt: tokens.min(node.longest_prompt),
@@ -149,17 +193,10 @@ impl PrefixTree {
             step.exact = true;
             &mut node.uses
         } else {
-            match self.others.entry(chain(at, u64::from(tokens))) {
-                Entry::Occupied(entry) => {
-                    step.exact = true;
-                    entry.into_mut()
-                }
-                Entry::Vacant(entry) if room => entry.insert(Uses::default()),
-                Entry::Vacant(_) => {
-                    self.full = true;
-                    return step;
-                }
-            }
+            let (other, known) = self.others.get_or_insert(chain(at, u64::from(tokens)), Uses::default());
+            step.exact = known;
+            self.inserted += u64::from(!known);
+            other
         };
         step.before = *seen;
         *seen = Uses { prompt: seen.prompt | uses.prompt, end: seen.end | uses.end };
@@ -210,14 +247,31 @@ mod tests {
             }
         }
 
-        /// A tree without room finds no more than one with room.
+        /// A tree that forgets finds no more than one that does not.
         #[test]
-        fn a_full_tree_falls_short_and_says_so(prompts in prompts(), limit in 0usize..10) {
+        fn a_small_tree_falls_short_and_says_so(prompts in prompts(), limit in 1usize..10) {
             let (mut small, mut large) = (PrefixTree::new(limit), PrefixTree::new(usize::MAX));
             for (prompt, ..) in &prompts {
                 let (few, all) = (small.insert(0, &hashed(prompt), None), large.insert(0, &hashed(prompt), None));
-                prop_assert!(few.tokens <= all.tokens && small.len() <= limit);
-                prop_assert!(few == all || small.is_full());
+                prop_assert!(few.tokens <= all.tokens && small.nodes.len() <= 2 * limit && small.others.len() <= 2 * limit);
+                prop_assert!(few == all || small.forgets());
+            }
+            prop_assert!(!large.forgets());
+        }
+
+        /// The last so many distinct keys are always known.
+        #[test]
+        fn generations_keep_what_was_used_last(uses in proptest::collection::vec(0u64..20, 1..200), limit in 1usize..8) {
+            let (mut map, mut order): (Generations<u64>, Vec<u64>) = (Generations::new(limit), Vec::new());
+            for key in uses {
+                let place = order.iter().rev().position(|&held| held == key);
+                let (value, known) = map.get_or_insert(key, key);
+                prop_assert_eq!(*value, key);
+                prop_assert!(known || place.is_none_or(|place| place >= limit), "{key} was used {place:?} ago");
+                prop_assert!(!known || place.is_some());
+                order.retain(|&held| held != key);
+                order.push(key);
+                prop_assert!(map.len() <= 2 * limit);
             }
         }
     }
