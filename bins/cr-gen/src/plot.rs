@@ -1,5 +1,6 @@
 //! The statistics of a trace as a picture: mid-tones without a background, for light and dark pages alike.
 
+use crate::stats_table::grouped;
 use cr_trace::stats::StatsReport;
 use plotters::coord::Shift;
 use plotters::prelude::*;
@@ -24,10 +25,20 @@ pub(crate) fn draw(report: &StatsReport, counts: &[u64]) -> Result<String, Strin
             Some(_) => root.split_evenly((1, 2)),
             None => vec![root.clone()],
         };
-        panel(&panels[0], ("Share of the requests", "Top keys", "Requests"), &shares(counts))?;
+        let keys = format!(
+            "Share of the requests: {} keys, Gini {:.2}",
+            grouped(report.keys.count),
+            report.keys.gini
+        );
+        panel(&panels[0], (&keys, "Most popular keys", "Requests"), &shares(counts))?;
         if let (Some(curve), Some(area)) = (&report.curve, panels.get(1)) {
             let points = curve.points.iter().map(|point| (point.cache_tokens as f64, point.hit)).collect();
-            panel(area, ("Reuse by size of one cache", "Cache, tokens", "Blocks found"), &points)?;
+            let how = match curve.sampled {
+                sampled if sampled < 1.0 => format!("1 block in {:.0}", 1.0 / sampled),
+                _ => "all blocks".into(),
+            };
+            let heading = format!("Reuse by size of one cache ({how})");
+            panel(area, (&heading, "Cache, tokens", "Blocks found"), &points)?;
         }
         root.present().map_err(|error| error.to_string())?;
     }
@@ -63,7 +74,7 @@ fn panel(area: &Area<'_>, labels: (&str, &str, &str), points: &Points) -> Result
     let last = points.last().map_or(10.0, |point| point.0).max(first * 10.0);
     let mut chart = ChartBuilder::on(area)
         .margin(12)
-        .caption(heading, text(18))
+        .caption(heading, text(15))
         .x_label_area_size(40)
         .y_label_area_size(56)
         .build_cartesian_2d((first..last).log_scale(), 0.0..1.0)

@@ -77,7 +77,7 @@ fn work_needs_a_cost_model_and_prompts() {
     assert_refused(
         &unknown,
         "a,1\n",
-        "there is no cost model \"70b\" and no such file; built in are 70b-2xh100",
+        "there is no cost model \"70b\" and no such file; built in are 8b-h100, ",
     );
     assert_refused(&args, "a,1\n", "--sizing work needs to know the prompts");
     assert_refused(&[MODEL, &["--cost", &cost]].concat(), "a,1\n", "--cost counts only with --sizing work");

@@ -118,7 +118,10 @@ fn from_csv(text: &str, file: &str) -> Result<Vec<Rung>, TraceError> {
         }
         let row: Row = fields.deserialize(Some(header)).map_err(|error| {
             let what = match error.kind() {
-                csv::ErrorKind::Deserialize { err, .. } => err.to_string(),
+                csv::ErrorKind::Deserialize { err, .. } => {
+                    let name = err.field().and_then(|at| header.get(at as usize)).unwrap_or("the row");
+                    format!("{name}: {}", err.kind())
+                }
                 other => format!("{other:?}"),
             };
             fault(format!("{what}; the columns are qps,p99[,failed][,run]"))
@@ -145,7 +148,10 @@ mod tests {
                 "qps,p99\n\n10,-1\n",
                 "l.csv:3: qps and p99 are finite and not negative, failed lies between 0 and 1",
             ),
-            ("qps,p99\n10,x\n", "l.csv:2: invalid float literal; the columns are qps,p99[,failed][,run]"),
+            (
+                "qps,p99\n10,x\n",
+                "l.csv:2: p99: invalid float literal; the columns are qps,p99[,failed][,run]",
+            ),
             ("qps,p99\n10\n", "l.csv:2: the row has 1 fields, the header 2"),
             (
                 "{\n\"schema\":1}",
