@@ -55,7 +55,7 @@ pub(crate) fn shard_config(pool: &PoolArgs, measure: &MeasureArgs) -> anyhow::Re
         kv_blocks,
         token_budget: pool.token_budget,
         max_running: pool.max_running,
-        context_tokens: None,
         timeout: measure.timeout.map(Time::from_s),
+        ..ShardConfig::default()
     })
 }

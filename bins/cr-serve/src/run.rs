@@ -56,6 +56,7 @@ pub(crate) fn run(args: &RunArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
         vnodes: args.routing.vnodes,
         tables: routing.tables.clone(),
         plan_from,
+        ..RunSpec::default()
     };
     let fleet = engine.fleet(routing.shards, shard)?;
     let outcome = cr_replay::run(&spec, fleet, trace, &mut sinks, &interrupt.flag());

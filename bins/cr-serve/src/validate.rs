@@ -79,7 +79,13 @@ pub(crate) fn run(args: &ValidateArgs, common: &CommonArgs) -> anyhow::Result<Ex
         plan_requests: plan_from.map_or(0, |plan| plan.requests),
         ..header
     };
-    let spec = RunSpec { header, vnodes: args.routing.vnodes, tables: routing.tables.clone(), plan_from };
+    let spec = RunSpec {
+        header,
+        vnodes: args.routing.vnodes,
+        tables: routing.tables.clone(),
+        plan_from,
+        ..RunSpec::default()
+    };
     let progress = Progress::new(common, "validate", "requests", Some(3 * requests.len() as u64));
     let validation =
         Validation { spec: &spec, shard, model: &model, device, cost: &cost, requests: &requests };

@@ -34,14 +34,7 @@ fn native(requests: impl Iterator<Item = Request>) -> (String, usize) {
 
 /// Parses and replays; the number of finished requests.
 fn replay(text: &str, policy: &str, shards: u32, block_tokens: u32, kv_blocks: u32) -> u64 {
-    let config = ShardConfig {
-        block_tokens,
-        kv_blocks,
-        token_budget: 512,
-        max_running: 256,
-        context_tokens: None,
-        timeout: None,
-    };
+    let config = ShardConfig { block_tokens, kv_blocks, ..ShardConfig::default() };
     let cost = Arc::new(CostModel::by_name_or_path("70b-2xh100").expect("is built in"));
     let header = Header {
         schema: SCHEMA.into(),
@@ -51,7 +44,7 @@ fn replay(text: &str, policy: &str, shards: u32, block_tokens: u32, kv_blocks: u
         kv_blocks,
         ..Header::default()
     };
-    let spec = RunSpec { header, vnodes: 100, tables: Vec::new(), plan_from: None };
+    let spec = RunSpec { header, vnodes: 100, ..RunSpec::default() };
     let trace = TraceReader::new(text.as_bytes(), "bench").expect("is a trace");
     let fleet = Fleet::simulated(shards, config, &cost);
     let outcome = run(&spec, fleet, trace, &mut NoSink, &AtomicBool::new(false)).expect("can be run");

@@ -1,8 +1,8 @@
 //! What happens next under the virtual clock.
 //!
-//! Events are ordered by (time, kind, index), kinds in the order step end < table or fault < arrival < step start, so
-//! that a run never depends on the order in which things were put down. Arrivals come from elsewhere
-//! (`crate::arrivals`); their kind is here only to be compared with.
+//! Events are ordered by (time, kind, index), kinds in the order step end < fault and table < arrival < step start, so
+//! that a run never depends on the order in which things were put down. Only steps are here; arrivals
+//! (`crate::arrivals`), faults and tables (`crate::timetable`) come from elsewhere, their kinds are here to be compared with.
 
 use cr_trace::Time;
 use std::cmp::Reverse;
@@ -13,8 +13,8 @@ use std::collections::BinaryHeap;
 pub(crate) enum Kind {
     /// A shard's step ends; the index is the shard.
     StepEnd,
-    /// A routing table is installed; the index is its place in the list.
-    Table,
+    /// Something that was known beforehand is due: a fault, a table, a plan.
+    Due,
     /// A request arrives.
     Arrival,
     /// A shard starts a step if it has work; the index is the shard.

@@ -51,10 +51,23 @@ struct End {
     finished: bool,
 }
 
+/// What became of the request whose turn it was.
+#[derive(Debug, Default)]
+pub(crate) struct Taken {
+    /// A request that the trace offers for the first time.
+    pub(crate) offered: Option<RequestId>,
+    /// A request that arrives; none where the one whose turn it was has to wait for its predecessor, or is cancelled.
+    pub(crate) arrival: Option<Arrival>,
+}
+
 /// Merges the trace with the releases of the closed loop.
 pub(crate) struct Arrivals<I> {
     trace: I,
-    read: u64,
+    /// Requests that were read before their turn, in order.
+    ahead: VecDeque<Request>,
+    /// What went wrong where reading ahead came to; told once those before it have had their turn.
+    broken: Option<TraceError>,
+    places: u64,
     head: Option<Arrival>,
     released: BinaryHeap<Arrival>,
     /// Requests that arrived, or wait, and have not ended, and their places in the trace.
@@ -70,7 +83,9 @@ impl<I: Iterator<Item = Result<Request, TraceError>>> Arrivals<I> {
     pub(crate) fn new(trace: I) -> Arrivals<I> {
         Arrivals {
             trace,
-            read: 0,
+            ahead: VecDeque::new(),
+            broken: None,
+            places: 0,
             head: None,
             released: BinaryHeap::new(),
             live: FxHashMap::default(),
@@ -81,24 +96,53 @@ impl<I: Iterator<Item = Result<Request, TraceError>>> Arrivals<I> {
         }
     }
 
+    /// Reads the trace ahead and gives the requests that it has before `until`, by its own times, and whose turn has not come.
+    pub(crate) fn look_ahead(&mut self, until: Time) -> impl Iterator<Item = &Request> {
+        while self.broken.is_none() && self.ahead.back().is_none_or(|request| request.arrival() < until) {
+            match self.trace.next() {
+                Some(Ok(request)) => self.ahead.push_back(request),
+                Some(Err(error)) => self.broken = Some(error),
+                None => break,
+            }
+        }
+        let head = self.head.as_ref().map(|arrival| &*arrival.request);
+        head.into_iter().chain(&self.ahead).take_while(move |request| request.arrival() < until)
+    }
+
+    /// The next request of the trace.
+    fn read(&mut self) -> Result<Option<Request>, TraceError> {
+        match self.ahead.pop_front() {
+            Some(request) => Ok(Some(request)),
+            None => match self.broken.take() {
+                Some(error) => Err(error),
+                None => self.trace.next().transpose(),
+            },
+        }
+    }
+
     /// When the next request arrives, reading the trace as far as needed; `None` when none is known of now.
     pub(crate) fn next_at(&mut self) -> Result<Option<Time>, TraceError> {
         if self.head.is_none()
-            && let Some(request) = self.trace.next().transpose()?
+            && let Some(request) = self.read()?
         {
             let at = request.arrival();
-            self.head = Some(Arrival { request: Arc::new(request), at, ordinal: self.read });
-            self.read += 1;
+            self.head = Some(Arrival { request: Arc::new(request), at, ordinal: self.places });
+            self.places += 1;
         }
         Ok(self.head.iter().chain(self.released.peek()).map(|arrival| arrival.at).min())
     }
 
-    /// Takes the next request. `None` where the one whose turn it was has to wait for its predecessor, or is cancelled.
-    pub(crate) fn take(&mut self) -> Option<Arrival> {
+    /// Takes the next request.
+    pub(crate) fn take(&mut self) -> Taken {
         if self.released.peek() > self.head.as_ref() || self.head.is_none() {
-            return self.released.pop();
+            return Taken { offered: None, arrival: self.released.pop() };
         }
-        let arrival = self.head.take()?;
+        let Some(arrival) = self.head.take() else { return Taken::default() };
+        Taken { offered: Some(arrival.request.id), arrival: self.follow_predecessor(arrival) }
+    }
+
+    /// A request of the trace, where it need not wait for another.
+    fn follow_predecessor(&mut self, arrival: Arrival) -> Option<Arrival> {
         self.live.insert(arrival.request.id, arrival.ordinal);
         let Some(predecessor) = arrival.request.after else { return Some(arrival) };
         match self.ends.get(&predecessor).copied() {

@@ -22,10 +22,13 @@ pub enum ReplayError {
     /// The events cannot be written.
     #[error("cannot write the events: {0}")]
     Sink(#[from] std::io::Error),
-    /// The plan learned from the head of the trace cannot be made.
-    #[error("cannot plan from the head of the trace: {0}")]
+    /// A plan from the head of the trace, or from an interval of it, cannot be made.
+    #[error("cannot plan from the trace: {0}")]
     Plan(String),
     /// Somebody asked for it to end.
     #[error("interrupted")]
     Interrupted,
+    /// The run broke a law that every run must keep.
+    #[error(transparent)]
+    Ledger(#[from] crate::ledger::Violation),
 }

@@ -1,11 +1,9 @@
-//! Planning from the head of a trace (`--plan-from`).
+//! Rates and plans from the requests of a run: its head (`--plan-from`) or an interval of it (`--replan`).
 
-use crate::ReplayError;
 use cr_routing::RoutingTable;
-use cr_routing::planner::{self, PlanConfig, TableOptions};
-use cr_routing::rates::TraceRates;
+use cr_routing::planner::{self, ChurnLimits, Demand, Fleet, PlanConfig, PlanError, TableOptions};
+use cr_routing::rates::{KeyRates, TraceRates};
 use cr_trace::Request;
-use std::sync::Arc;
 
 /// How to plan from the head of a trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -19,11 +17,19 @@ pub struct PlanFrom {
     pub warm_slots: Option<f64>,
 }
 
-/// Counts the head of a trace and plans from it.
+/// Counts requests, key by key.
 #[derive(Debug, Default)]
 pub(crate) struct Learner {
     rates: TraceRates,
     prompt_tokens: u64,
+}
+
+/// What was counted.
+#[derive(Clone, Debug)]
+pub(crate) struct Learnt {
+    pub(crate) rates: KeyRates,
+    /// Tokens that a warm key takes: the mean prefix of the keys that repeat, or the mean prompt where none does.
+    mean_prefix: f64,
 }
 
 impl Learner {
@@ -32,29 +38,65 @@ impl Learner {
         self.prompt_tokens += request.prompt_tokens();
     }
 
-    /// The table of what was recorded, for shards of `kv_tokens` tokens, installed at `from_s`.
-    pub(crate) fn plan(
-        self,
-        options: &PlanFrom,
-        shards: u32,
-        kv_tokens: u64,
-        from_s: f64,
-    ) -> Result<Arc<RoutingTable>, ReplayError> {
-        let failed = |what: String| ReplayError::Plan(what);
+    pub(crate) fn requests(&self) -> u64 {
+        self.rates.requests()
+    }
+
+    /// Rates over the time between the first and the last request, or over `span_s` where that is given.
+    pub(crate) fn finish(self, span_s: Option<f64>) -> Result<Learnt, String> {
         let mean_prompt = self.prompt_tokens as f64 / self.rates.requests().max(1) as f64;
-        let rates = self.rates.finish().map_err(|e| failed(e.to_string()))?;
-        let repeating: Vec<u64> =
-            rates.prefix_tokens().unwrap_or_default().iter().copied().filter(|&tokens| tokens > 0).collect();
-        let mean_prefix = match repeating.len() {
-            0 => mean_prompt,
-            n => repeating.iter().sum::<u64>() as f64 / n as f64,
+        let rates = match span_s {
+            Some(span_s) => self.rates.finish_over(span_s),
+            None => self.rates.finish(),
         };
-        let total: f64 = rates.rates().iter().sum();
-        let qcap = options.qcap.unwrap_or(total / f64::from(shards));
-        let warm_slots = options.warm_slots.unwrap_or(kv_tokens as f64 / mean_prefix.max(1.0));
-        let table = TableOptions { generator: crate::GENERATOR.into(), from_s, ..TableOptions::default() };
-        planner::plan_table(&rates, &PlanConfig::new(shards, qcap, warm_slots), &table)
-            .map(Arc::new)
-            .map_err(|e| failed(e.to_string()))
+        let rates = rates.map_err(|e| e.to_string())?;
+        let (mut sum, mut keys) = (0.0, 0u32);
+        for &tokens in rates.prefix_tokens().unwrap_or_default().iter().filter(|&&tokens| tokens > 0) {
+            sum += tokens as f64;
+            keys += 1;
+        }
+        let mean_prefix = if keys == 0 { mean_prompt } else { sum / f64::from(keys) };
+        Ok(Learnt { rates, mean_prefix })
+    }
+}
+
+/// What a plan is made for, beside the rates.
+pub(crate) struct PlanFor<'a> {
+    /// The shards; one that is down has the speed 0.
+    pub(crate) fleet: Fleet,
+    /// KV tokens of a shard.
+    pub(crate) kv_tokens: u64,
+    pub(crate) qcap: Option<f64>,
+    pub(crate) warm_slots: Option<f64>,
+    /// When the table is to be installed.
+    pub(crate) from_s: f64,
+    /// Whether it is tested on the very requests that it is planned from.
+    pub(crate) in_sample: bool,
+    /// The table to start from, and how much of it may change; a plan that owes nothing to the past where absent.
+    pub(crate) previous: Option<(&'a RoutingTable, ChurnLimits)>,
+}
+
+impl Learnt {
+    /// The table of what was counted.
+    pub(crate) fn plan(&self, plan: PlanFor<'_>) -> Result<RoutingTable, PlanError> {
+        let total: f64 = self.rates.rates().iter().sum();
+        let up = f64::from(plan.fleet.up().max(1));
+        let qcap = plan.qcap.unwrap_or(total / up);
+        let warm_slots = plan.warm_slots.unwrap_or(plan.kv_tokens as f64 / self.mean_prefix.max(1.0));
+        let config = PlanConfig::for_fleet(plan.fleet, qcap, warm_slots);
+        let options = TableOptions {
+            generator: crate::GENERATOR.into(),
+            from_s: plan.from_s,
+            in_sample: plan.in_sample,
+            ..TableOptions::default()
+        };
+        match plan.previous {
+            None => planner::plan_table(&self.rates, &config, &options),
+            Some((previous, limits)) => {
+                let demand = Demand::of_keys(&self.rates);
+                let (table, _) = planner::replan(previous, &self.rates, &demand, &config, &limits, &options)?;
+                Ok(table)
+            }
+        }
     }
 }

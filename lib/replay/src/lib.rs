@@ -4,7 +4,9 @@
 //!
 //! * [`fleet`] — the shards and what a router sees of them;
 //! * [`engines`] — what serves: a cost model or a real model;
-//! * [`run`] — one run on the virtual clock;
+//! * [`run`] — one run; its clock drives a desk that routes, plans and tells;
+//! * [`faults`] — what happens to shards; [`control`] — a new plan every interval;
+//! * [`ledger`] — what must hold of every run, checked on every run;
 //! * [`sink`] — where its events go;
 //! * [`suite`] — policies × rates × seeds;
 //! * [`learn`] — planning from the head of a trace.
@@ -13,19 +15,30 @@
 mod agenda;
 mod arrivals;
 pub mod calibrate;
+pub mod control;
+mod desk;
 pub mod engines;
 mod error;
+pub mod faults;
 pub mod fleet;
+mod health;
+mod lag;
 pub mod learn;
+pub mod ledger;
 mod narrator;
 mod router;
 pub mod run;
+mod serving;
 pub mod sink;
 pub mod suite;
+mod timetable;
 pub mod validate;
+mod virtual_clock;
 
+pub use control::Replan;
 pub use engines::Engine;
 pub use error::ReplayError;
+pub use faults::Fault;
 pub use fleet::Fleet;
 pub use learn::PlanFrom;
 pub use run::{Outcome, RunSpec, Stop, run};

@@ -2,13 +2,14 @@
 
 use crate::ReplayError;
 use crate::arrivals::Arrival;
-use crate::fleet::Fleet;
+use crate::ledger::Ledger;
+use crate::serving::Serving;
 use crate::sink::EventSink;
 use cr_engine::Departed;
 use cr_report::aggregate::Aggregator;
 use cr_report::events::{Event, Fail, FailReason, Finish, Header, SHARDS_EVERY_S, Warning};
 use cr_report::summary::Summary;
-use cr_trace::{Scope, ShardId, Time};
+use cr_trace::{RequestId, Scope, ShardId, Time};
 use std::collections::BTreeMap;
 
 /// Why and where a request ended without an answer.
@@ -18,14 +19,20 @@ pub(crate) struct Failure {
     pub(crate) detail: String,
 }
 
+/// An idle fleet is told of every so often, once it has been idle for as long.
+const QUIET: Time = Time(60_000_000_000_000);
+
 /// Writes the events of one run and follows them.
 pub(crate) struct Narrator<'a> {
     sink: &'a mut dyn EventSink,
     aggregator: Aggregator,
+    ledger: Ledger,
     warmup: Time,
     /// Requests of the trace before this place are not measured: they feed the plan, or let its caches settle.
     plan_requests: u64,
     next_snapshot: Time,
+    /// When something last happened.
+    seen: Time,
     /// When the measured window starts, once that is known; taken when it was told.
     window_start: Option<Time>,
     /// The window starts with a request that has not arrived yet.
@@ -43,9 +50,11 @@ impl<'a> Narrator<'a> {
         Ok(Narrator {
             sink,
             aggregator,
+            ledger: Ledger::default(),
             warmup,
             plan_requests,
             next_snapshot: Time::from_s(SHARDS_EVERY_S),
+            seen: Time::ZERO,
             window_start: (plan_requests == 0 && warmup > Time::ZERO).then_some(warmup),
             awaits_window: plan_requests > 0,
             finished: 0,
@@ -55,11 +64,26 @@ impl<'a> Narrator<'a> {
 
     pub(crate) fn event(&mut self, event: &Event) -> Result<(), ReplayError> {
         self.aggregator.observe(event);
-        Ok(self.sink.event(event)?)
+        self.sink.event(event)?;
+        Ok(self.ledger.event(event)?)
+    }
+
+    /// The trace offers a request.
+    pub(crate) fn offered(&mut self, id: RequestId) -> Result<(), ReplayError> {
+        if self.ledger.offered(id) {
+            return Ok(());
+        }
+        Err(ReplayError::Config(format!(
+            "request {id} comes again while it is still being served; ids are unique"
+        )))
     }
 
     /// Tells every snapshot that is due before `time`, when the next thing happens.
-    pub(crate) fn snapshots_before(&mut self, time: Time, fleet: &Fleet) -> Result<(), ReplayError> {
+    pub(crate) fn snapshots_before(
+        &mut self,
+        time: Time,
+        fleet: &mut impl Serving,
+    ) -> Result<(), ReplayError> {
         loop {
             let due = self.next_snapshot;
             match self.window_start {
@@ -70,16 +94,35 @@ impl<'a> Narrator<'a> {
                 }
                 _ if due < time => {
                     self.event(&Event::Shards(fleet.snapshot(due, false)))?;
-                    self.next_snapshot = due + Time::from_s(SHARDS_EVERY_S);
+                    self.next_snapshot = self.snapshot_after(due, time, fleet.is_idle());
                 }
-                _ => return Ok(()),
+                _ => {
+                    self.seen = time;
+                    return Ok(());
+                }
             }
         }
     }
 
+    /// When the snapshot after the one at `due` comes, where nothing happens before `time`. A fleet that has been idle for a
+    /// minute is told of once a minute: a week of silence must not fill a disk.
+    fn snapshot_after(&self, due: Time, time: Time, idle: bool) -> Time {
+        let every = Time::from_s(SHARDS_EVERY_S);
+        if !idle || due.since(self.seen) < QUIET {
+            return due + every;
+        }
+        let awake = Time(time.0.div_ceil(every.0) * every.0);
+        (due + QUIET).min(awake).max(due + every)
+    }
+
     /// A request arrives: with the first one that is to be measured the window starts, or at the end of the warm-up where
     /// that is later.
-    pub(crate) fn arrival(&mut self, ordinal: u64, now: Time, fleet: &Fleet) -> Result<(), ReplayError> {
+    pub(crate) fn arrival(
+        &mut self,
+        ordinal: u64,
+        now: Time,
+        fleet: &mut impl Serving,
+    ) -> Result<(), ReplayError> {
         if !self.awaits_window || ordinal < self.plan_requests {
             return Ok(());
         }
@@ -101,6 +144,7 @@ impl<'a> Narrator<'a> {
         departed: &Departed,
         shard: ShardId,
         ordinal: u64,
+        retries: u32,
     ) -> Result<(), ReplayError> {
         let request = &departed.request;
         let arrival = departed.arrival;
@@ -133,7 +177,7 @@ impl<'a> Narrator<'a> {
             cached_tokens: cached,
             cached_by_scope,
             output_tokens: u64::from(departed.output_tokens),
-            retries: 0,
+            retries,
             preemptions: departed.preemptions,
             measured: self.measures(ordinal, end),
         }))
@@ -146,6 +190,7 @@ impl<'a> Narrator<'a> {
         arrived: bool,
         now: Time,
         failure: Failure,
+        retries: u32,
     ) -> Result<(), ReplayError> {
         let request = &arrival.request;
         self.event(&Event::Fail(Fail {
@@ -156,7 +201,7 @@ impl<'a> Narrator<'a> {
             reason: failure.reason,
             detail: failure.detail,
             arrival_s: arrived.then(|| arrival.at.as_s()),
-            retries: 0,
+            retries,
             measured: self.measures(arrival.ordinal, now),
         }))
     }
@@ -175,10 +220,11 @@ impl<'a> Narrator<'a> {
     pub(crate) fn end(
         mut self,
         now: Time,
-        fleet: &Fleet,
+        fleet: &mut impl Serving,
         complete: bool,
     ) -> Result<(Summary, Aggregator), ReplayError> {
         self.event(&Event::Shards(fleet.snapshot(now, false)))?;
+        self.ledger.close()?;
         let summary = self.aggregator.summary(complete);
         self.sink.event(&Event::Summary(Box::new(summary.clone())))?;
         self.sink.flush()?;

@@ -1,25 +1,20 @@
-//! One run: a trace over a fleet under a policy, on the virtual clock.
-//!
-//! Every shard has a time line of its own. The fleet always advances the earliest event; a step really runs on the
-//! device, and its duration moves that shard's clock only. So N logical shards on one device behave as N servers that
-//! each own such a device.
+//! One run: a trace over a fleet under a policy.
 
-use crate::agenda::{Agenda, Kind};
-use crate::arrivals::{Arrival, Arrivals};
-use crate::learn::{Learner, PlanFrom};
-use crate::narrator::{Failure, Narrator};
-use crate::router::Router;
+use crate::control::Replan;
+use crate::desk::Desk;
+use crate::faults::Fault;
+use crate::learn::PlanFrom;
 use crate::sink::EventSink;
+use crate::virtual_clock::VirtualClock;
 use crate::{Fleet, ReplayError};
-use cr_engine::{Departed, Rejection};
 use cr_report::aggregate::Aggregator;
-use cr_report::events::{Event, FailReason, Header};
+use cr_report::events::Header;
 use cr_report::summary::Summary;
 use cr_routing::RoutingTable;
-use cr_routing::policy::{Departure, PolicyConfig};
-use cr_trace::{Request, ShardId, Time, TraceError};
+use cr_routing::policy::{DEFAULT_VNODES, PolicyTuning};
+use cr_trace::{Request, TraceError};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 /// What is run, beside the fleet and the trace.
 #[derive(Clone, Debug)]
@@ -32,6 +27,33 @@ pub struct RunSpec {
     pub tables: Vec<Arc<RoutingTable>>,
     /// Learn the table from the head of the trace instead.
     pub plan_from: Option<PlanFrom>,
+    /// Plan anew every interval.
+    pub replan: Option<Replan>,
+    /// What happens to shards.
+    pub faults: Vec<Fault>,
+    /// How old the state is that routers see, in seconds.
+    pub view_lag_s: f64,
+    /// Routers that share the fleet, at least one; requests are dealt to them in turn.
+    pub routers: u32,
+    /// What policies assume of the shards.
+    pub tuning: PolicyTuning,
+}
+
+impl Default for RunSpec {
+    /// One router with a true view, no tables, no faults, the published assumptions.
+    fn default() -> RunSpec {
+        RunSpec {
+            header: Header::default(),
+            vnodes: DEFAULT_VNODES,
+            tables: Vec::new(),
+            plan_from: None,
+            replan: None,
+            faults: Vec::new(),
+            view_lag_s: 0.0,
+            routers: 1,
+            tuning: PolicyTuning::default(),
+        }
+    }
 }
 
 /// How a run ended.
@@ -56,11 +78,38 @@ pub enum Stop {
     Engine(cr_engine::EngineError),
 }
 
+impl RunSpec {
+    /// Whether the parts go together for a fleet of `shards` shards.
+    pub(crate) fn check(&self, shards: u32) -> Result<(), ReplayError> {
+        let config = |what: String| Err(ReplayError::Config(what));
+        if let Some(table) = self.tables.iter().find(|table| table.shards() != shards) {
+            let (planned, from_s) = (table.shards(), table.meta().from_s);
+            return config(format!(
+                "the table from {from_s} s is for {planned} shards, the fleet has {shards}"
+            ));
+        }
+        if let Some(fault) = self.faults.iter().find(|fault| fault.shard.0 >= shards) {
+            let last = shards.saturating_sub(1);
+            return config(format!(
+                "fault \"{fault}\": there is no shard {}; the last one is {last}",
+                fault.shard
+            ));
+        }
+        if self.replan.is_some() && self.tables.len() > 1 {
+            let tables = self.tables.len();
+            return config(format!(
+                "{tables} tables, each with its time, and replanning as well; leave out one of the two"
+            ));
+        }
+        self.replan.and_then(|replan| replan.fault()).map_or(Ok(()), config)
+    }
+}
+
 /// Runs a trace. The run ends early, with everything in flight failed as `interrupted`, when `interrupt` is set or the
 /// trace or the engine fails.
 ///
 /// # Errors
-/// Options that do not fit together, or events that cannot be written.
+/// Options that do not fit together, events that cannot be written, or a run that breaks a law of its ledger.
 pub fn run(
     spec: &RunSpec,
     fleet: Fleet,
@@ -68,263 +117,7 @@ pub fn run(
     sink: &mut dyn EventSink,
     interrupt: &AtomicBool,
 ) -> Result<Outcome, ReplayError> {
-    let mut run = Run::new(spec, fleet, trace, sink)?;
-    let stopped = loop {
-        if interrupt.load(Ordering::Relaxed) {
-            break Some(Stop::Interrupted);
-        }
-        match run.advance() {
-            Ok(true) => {}
-            Ok(false) => break None,
-            Err(ReplayError::Trace(error)) => break Some(Stop::Trace(error)),
-            Err(ReplayError::Engine(error)) => break Some(Stop::Engine(error)),
-            Err(other) => return Err(other),
-        }
-    };
-    run.end(stopped)
-}
-
-struct Run<'a, I> {
-    fleet: Fleet,
-    router: Router,
-    arrivals: Arrivals<I>,
-    agenda: Agenda,
-    narrator: Narrator<'a>,
-    tables: &'a [Arc<RoutingTable>],
-    learner: Option<(Learner, PlanFrom)>,
-    head_requests: u64,
-    /// Shards that have a step start on the agenda.
-    starting: Vec<bool>,
-    departed: Vec<Departed>,
-    now: Time,
-}
-
-impl<'a, I: Iterator<Item = Result<Request, TraceError>>> Run<'a, I> {
-    fn new(
-        spec: &'a RunSpec,
-        fleet: Fleet,
-        trace: I,
-        sink: &'a mut dyn EventSink,
-    ) -> Result<Self, ReplayError> {
-        let header = &spec.header;
-        let shards = fleet.len() as u32;
-        let first = spec.tables.iter().rfind(|table| table.meta().from_s <= 0.0).cloned();
-        let config = PolicyConfig { shards, vnodes: spec.vnodes, table: first };
-        let router = Router::new(&header.policy, &config, header.seed)?;
-        let mut agenda = Agenda::default();
-        for (index, table) in spec.tables.iter().enumerate() {
-            if table.shards() != shards {
-                let (planned, from_s) = (table.shards(), table.meta().from_s);
-                return Err(ReplayError::Config(format!(
-                    "the table from {from_s} s is for {planned} shards, the fleet has {shards}"
-                )));
-            }
-            agenda.push(Time::from_s(table.meta().from_s), Kind::Table, index as u32);
-        }
-        Ok(Run {
-            router,
-            arrivals: Arrivals::new(trace),
-            agenda,
-            narrator: Narrator::new(header.clone(), sink)?,
-            tables: &spec.tables,
-            learner: spec.plan_from.map(|options| (Learner::default(), options)),
-            head_requests: spec.plan_from.map_or(0, |options| options.requests),
-            starting: vec![false; fleet.len()],
-            fleet,
-            departed: Vec::new(),
-            now: Time::ZERO,
-        })
-    }
-
-    /// Does the next thing; false where there is none.
-    fn advance(&mut self) -> Result<bool, ReplayError> {
-        let arrival = self.arrivals.next_at()?.map(|at| (at, Kind::Arrival, 0));
-        let Some(next) = [self.agenda.peek(), arrival].into_iter().flatten().min() else { return Ok(false) };
-        let (time, kind, index) = next;
-        self.narrator.snapshots_before(time, &self.fleet)?;
-        self.now = self.now.max(time);
-        if kind == Kind::Arrival {
-            if let Some(arrival) = self.arrivals.take() {
-                self.arrive(arrival)?;
-            }
-            self.cancel()?;
-            return Ok(true);
-        }
-        self.agenda.pop();
-        match kind {
-            Kind::StepEnd => {
-                let shard = ShardId(index);
-                let more = self.fleet.end_step(shard, time, &mut self.departed);
-                self.see_off(shard)?;
-                if more {
-                    self.start_later(shard);
-                }
-            }
-            Kind::StepStart => self.start_step(ShardId(index))?,
-            Kind::Table => {
-                let plan = self.router.install(Arc::clone(&self.tables[index as usize]), time);
-                self.narrator.event(&Event::Plan(plan))?;
-            }
-            Kind::Arrival => {}
-        }
-        Ok(true)
-    }
-
-    fn start_later(&mut self, shard: ShardId) {
-        if !std::mem::replace(&mut self.starting[shard.index()], true) {
-            self.agenda.push(self.now, Kind::StepStart, shard.0);
-        }
-    }
-
-    fn start_step(&mut self, shard: ShardId) -> Result<(), ReplayError> {
-        self.starting[shard.index()] = false;
-        let duration = self.fleet.start_step(shard, self.now, &mut self.departed)?;
-        self.see_off(shard)?;
-        if let Some(duration) = duration {
-            // A step that took no time at all would let the clock stand still.
-            let end = self.now + duration.max(Time(1));
-            self.agenda.push(end, Kind::StepEnd, shard.0);
-        }
-        Ok(())
-    }
-
-    /// Routes a request that arrives now.
-    fn arrive(&mut self, arrival: Arrival) -> Result<(), ReplayError> {
-        let head = arrival.ordinal < self.head_requests;
-        self.learn(&arrival, head)?;
-        self.narrator.arrival(arrival.ordinal, self.now, &self.fleet)?;
-        let decision = self.router.route(&arrival.request, &self.fleet.view(self.now), head);
-        let Some(shard) = decision.shard else {
-            let detail = "no shard is up".into();
-            return self.fail(arrival, Failure { shard: None, reason: FailReason::ShardDown, detail });
-        };
-        match self.fleet.enqueue(shard, Arc::clone(&arrival.request), arrival.at, decision.admitted) {
-            Ok(idle) => {
-                if idle {
-                    self.start_later(shard);
-                }
-                Ok(())
-            }
-            Err(rejection) => {
-                let request = Arc::clone(&arrival.request);
-                let (reason, detail) = explain(&rejection);
-                self.fail(arrival, Failure { shard: Some(shard), reason, detail })?;
-                self.router.finished(&Departure { request: &request, shard, at: self.now, output_tokens: 0 });
-                Ok(())
-            }
-        }
-    }
-
-    /// Counts the head of the trace, and plans when it has passed.
-    fn learn(&mut self, arrival: &Arrival, head: bool) -> Result<(), ReplayError> {
-        if head {
-            if let Some((learner, _)) = &mut self.learner {
-                learner.record(&arrival.request);
-            }
-            return Ok(());
-        }
-        let Some((learner, options)) = self.learner.take() else { return Ok(()) };
-        let kv_tokens = self.fleet.config().map_or(0, |c| u64::from(c.kv_blocks) * u64::from(c.block_tokens));
-        let table = learner.plan(&options, self.fleet.len() as u32, kv_tokens, self.now.as_s())?;
-        let plan = self.router.install(table, self.now);
-        self.narrator.event(&Event::Plan(plan))
-    }
-
-    fn fail(&mut self, arrival: Arrival, failure: Failure) -> Result<(), ReplayError> {
-        self.narrator.fail(&arrival, true, self.now, failure)?;
-        self.arrivals.ended(arrival.request.id, self.now, false);
-        self.cancel()
-    }
-
-    /// Tells of requests that will never arrive because their predecessor failed.
-    fn cancel(&mut self) -> Result<(), ReplayError> {
-        while let Some((arrival, at)) = self.arrivals.next_cancelled() {
-            let detail = match arrival.request.after {
-                Some(predecessor) => format!("request {predecessor} failed at {} s", at.as_s()),
-                None => String::new(),
-            };
-            let failure = Failure { shard: None, reason: FailReason::PredecessorFailed, detail };
-            self.narrator.fail(&arrival, false, self.now, failure)?;
-            self.arrivals.ended(arrival.request.id, self.now, false);
-        }
-        Ok(())
-    }
-
-    /// Tells of the requests that have left a shard.
-    fn see_off(&mut self, shard: ShardId) -> Result<(), ReplayError> {
-        for departed in std::mem::take(&mut self.departed) {
-            let id = departed.request.id;
-            let ordinal = self.arrivals.ordinal(id);
-            if departed.finished {
-                self.narrator.finish(&departed, shard, ordinal)?;
-            } else {
-                let detail = format!("not finished {} s after its arrival", waited(&departed));
-                let failure = Failure { shard: Some(shard), reason: FailReason::Timeout, detail };
-                self.narrator.fail(&arrival_of(&departed, ordinal), true, self.now, failure)?;
-            }
-            self.router.finished(&Departure {
-                request: &departed.request,
-                shard,
-                at: departed.left_at,
-                output_tokens: departed.output_tokens,
-            });
-            self.arrivals.ended(id, self.now, departed.finished);
-        }
-        self.cancel()
-    }
-
-    /// The end of the run, with what is still in flight failed where it was stopped.
-    fn end(mut self, stopped: Option<Stop>) -> Result<Outcome, ReplayError> {
-        if stopped.is_some() {
-            self.interrupt_all()?;
-        }
-        if let (None, Some(_)) = (&stopped, &self.learner) {
-            let wanted = self.head_requests;
-            return Err(ReplayError::Plan(format!(
-                "the trace ended within its first {wanted} requests; nothing is left to measure"
-            )));
-        }
-        let (finished, admitted) = self.narrator.finished();
-        let planned = self.router.admitted_keys();
-        if finished > 0 && admitted == 0 && planned > 0 {
-            let detail =
-                format!("none of {finished} finished requests has one of the table's {planned} keys");
-            self.narrator.warn(self.now, "table-mismatch", detail)?;
-        }
-        let (summary, aggregator) = self.narrator.end(self.now, &self.fleet, stopped.is_none())?;
-        Ok(Outcome { summary, aggregator, stopped })
-    }
-
-    fn interrupt_all(&mut self) -> Result<(), ReplayError> {
-        let failure =
-            |shard| Failure { shard, reason: FailReason::Interrupted, detail: "the run was stopped".into() };
-        for (shard, departed) in self.fleet.abandon(self.now) {
-            let arrival = arrival_of(&departed, self.arrivals.ordinal(departed.request.id));
-            self.narrator.fail(&arrival, true, self.now, failure(Some(shard)))?;
-        }
-        for arrival in self.arrivals.drain_waiting() {
-            self.narrator.fail(&arrival, false, self.now, failure(None))?;
-        }
-        Ok(())
-    }
-}
-
-fn arrival_of(departed: &Departed, ordinal: u64) -> Arrival {
-    Arrival { request: Arc::clone(&departed.request), at: departed.arrival, ordinal }
-}
-
-fn waited(departed: &Departed) -> f64 {
-    departed.left_at.since(departed.arrival).as_s()
-}
-
-/// A rejection as the events tell it.
-fn explain(rejection: &Rejection) -> (FailReason, String) {
-    match rejection {
-        Rejection::PromptTooLong { tokens, context } => {
-            (FailReason::PromptTooLong, format!("{tokens} tokens of prompt and output, context is {context}"))
-        }
-        Rejection::PoolTooSmall { blocks, pool } => {
-            (FailReason::PoolTooSmall, format!("{blocks} KV blocks needed, the pool has {pool}"))
-        }
-    }
+    let desk = Desk::new(spec, fleet, trace, sink)?;
+    let (desk, stopped) = VirtualClock::new(desk).run(interrupt)?;
+    desk.end(stopped)
 }

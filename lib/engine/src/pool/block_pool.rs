@@ -13,6 +13,10 @@ struct Block {
     /// The hash under which the block can be found; none while it is being filled.
     hash: Option<BlockHash>,
     admitted: bool,
+    /// Spared by eviction while anything else can go.
+    spared: bool,
+    /// When it was last let go, in blocks let go.
+    last_use: u64,
 }
 
 /// The blocks of one sequence and the hashes of its content.
@@ -23,6 +27,8 @@ pub struct HeldBlocks {
     published: usize,
     request: RequestId,
     admitted: bool,
+    /// The pool's protection when this was opened: one that has been lifted since spares nothing.
+    protection: u32,
     chain: BlockChain,
     hashes: Vec<BlockHash>,
     /// Tokens fed to `chain`: the prompt, then decoded tokens as they fill blocks.
@@ -49,6 +55,14 @@ pub struct BlockPool {
     blocks: Vec<Block>,
     free: Vec<u32>,
     cached: LruList,
+    /// Cached blocks that eviction spares; empty without protection.
+    spared: LruList,
+    /// Which protection is in force, counted from 1; 0 where nothing is protected.
+    protection: u32,
+    /// Blocks marked as spared, referenced or cached.
+    protected: u32,
+    /// Blocks let go so far.
+    uses: u64,
     index: FxHashMap<BlockHash, u32>,
     evicted: u64,
     evicted_admitted: u64,
@@ -57,28 +71,43 @@ pub struct BlockPool {
 impl BlockPool {
     /// How many more blocks could be handed out now.
     fn available(&self) -> u32 {
-        self.free.len() as u32 + self.cached.len()
+        self.free.len() as u32 + self.cached.len() + self.spared.len()
+    }
+
+    /// The list that a cached block is in.
+    fn list_of(&mut self, block: u32) -> &mut LruList {
+        if self.blocks[block as usize].spared { &mut self.spared } else { &mut self.cached }
+    }
+
+    /// Notes that a sequence has computed or used a block that it holds.
+    fn mark(&mut self, block: u32, held: &HeldBlocks) {
+        let record = &mut self.blocks[block as usize];
+        record.admitted |= held.admitted;
+        if held.admitted && self.protection > 0 && held.protection == self.protection && !record.spared {
+            record.spared = true;
+            self.protected += 1;
+        }
     }
 
     /// Takes an empty block, evicting where none is free. The caller has checked [`BlockPool::available`].
     fn take(&mut self) -> Option<u32> {
         let block = self.free.pop().or_else(|| self.evict())?;
-        self.blocks[block as usize] = Block { references: 1, hash: None, admitted: false };
+        self.blocks[block as usize] = Block { references: 1, ..Block::default() };
         Some(block)
     }
 
     /// Adds a reference to a block that can be found.
     fn reference(&mut self, block: u32) {
-        let record = &mut self.blocks[block as usize];
-        if record.references == 0 {
-            self.cached.remove(block);
+        if self.blocks[block as usize].references == 0 {
+            self.list_of(block).remove(block);
         }
-        record.references += 1;
+        self.blocks[block as usize].references += 1;
     }
 
     fn evict(&mut self) -> Option<u32> {
-        let block = self.cached.pop_oldest()?;
+        let block = self.cached.pop_oldest().or_else(|| self.spared.pop_oldest())?;
         let record = self.blocks[block as usize];
+        self.protected -= u32::from(record.spared);
         if let Some(hash) = record.hash {
             self.index.remove(&hash);
         }
@@ -106,6 +135,10 @@ impl Pool for BlockPool {
             blocks: vec![Block::default(); blocks as usize],
             free: (0..blocks).rev().collect(),
             cached: LruList::new(blocks),
+            spared: LruList::new(0),
+            protection: 0,
+            protected: 0,
+            uses: 0,
             index: FxHashMap::default(),
             evicted: 0,
             evicted_admitted: 0,
@@ -122,6 +155,7 @@ impl Pool for BlockPool {
             published: 0,
             request: request.id,
             admitted,
+            protection: self.protection,
             chain,
             hashes,
             chained_tokens: prompt_tokens,
@@ -145,7 +179,7 @@ impl Pool for BlockPool {
         for position in 0..found as usize {
             let Some(&block) = self.index.get(&held.hashes[position]) else { break };
             self.reference(block);
-            self.blocks[block as usize].admitted |= held.admitted;
+            self.mark(block, held);
             held.blocks.push(block);
         }
         held.published = found as usize;
@@ -183,7 +217,7 @@ impl Pool for BlockPool {
                 self.free.push(block);
                 held.blocks[position] = first;
             }
-            self.blocks[first as usize].admitted |= held.admitted;
+            self.mark(first, held);
         }
         held.published = held.published.max(full);
     }
@@ -194,8 +228,10 @@ impl Pool for BlockPool {
             let record = &mut self.blocks[block as usize];
             record.references -= 1;
             if record.references == 0 {
+                self.uses += 1;
+                record.last_use = self.uses;
                 match record.hash {
-                    Some(_) => self.cached.push_newest(block),
+                    Some(_) => self.list_of(block).push_newest(block),
                     None => self.free.push(block),
                 }
             }
@@ -208,22 +244,46 @@ impl Pool for BlockPool {
     }
 
     fn usage(&self) -> PoolUsage {
-        let (free, cached) = (self.free.len() as u32, self.cached.len());
+        let (free, cached) = (self.free.len() as u32, self.cached.len() + self.spared.len());
         PoolUsage {
             referenced: self.blocks.len() as u32 - free - cached,
             cached,
             free,
             evicted: self.evicted,
             evicted_admitted: self.evicted_admitted,
+            protected: self.protected,
         }
     }
 
     fn clear(&mut self) {
-        while let Some(block) = self.cached.pop_oldest() {
-            if let Some(hash) = self.blocks[block as usize].hash.take() {
+        while let Some(block) = self.cached.pop_oldest().or_else(|| self.spared.pop_oldest()) {
+            let record = std::mem::take(&mut self.blocks[block as usize]);
+            self.protected -= u32::from(record.spared);
+            if let Some(hash) = record.hash {
                 self.index.remove(&hash);
             }
             self.free.push(block);
         }
+    }
+
+    fn protect_admitted(&mut self) {
+        if self.protection == 0 {
+            self.protection = 1;
+            self.spared = LruList::new(self.blocks.len() as u32);
+        }
+    }
+
+    fn lift_protection(&mut self) {
+        if self.protection == 0 {
+            return;
+        }
+        self.protection += 1;
+        self.protected = 0;
+        self.blocks.iter_mut().for_each(|block| block.spared = false);
+        // One list again, in order of last use.
+        let mut all: Vec<u32> = std::iter::from_fn(|| self.cached.pop_oldest()).collect();
+        all.extend(std::iter::from_fn(|| self.spared.pop_oldest()));
+        all.sort_unstable_by_key(|&block| self.blocks[block as usize].last_use);
+        all.into_iter().for_each(|block| self.cached.push_newest(block));
     }
 }

@@ -6,7 +6,11 @@
 //! * only full blocks are shared, found by the chained hash of their content (`cr_trace::block`);
 //! * allocation takes free blocks first, then evicts cached ones, oldest last use first and, among blocks last used by
 //!   the same sequence, the deepest in its chain. The last use of a block is the release that left it unreferenced;
-//!   so a block never goes before the blocks that continue it.
+//!   so a block never goes before the blocks that continue it;
+//! * with protection ([`Pool::protect_admitted`]) blocks that a request of an admitted key computed or used are *spared*: they go
+//!   only when no other cached block is left. A new plan lifts all protection ([`Pool::lift_protection`]); a prefix earns
+//!   it again with its next use by a request that was opened since. A request marks its whole prefix, so the rule above
+//!   still holds.
 
 mod block_pool;
 mod lru;
@@ -32,6 +36,8 @@ pub struct PoolUsage {
     pub evicted: u64,
     /// Of those, blocks that a request of an admitted key had computed or used.
     pub evicted_admitted: u64,
+    /// Of the blocks referenced or cached, those that eviction spares.
+    pub protected: u32,
 }
 
 /// A KV pool. A sequence's share of it is a [`Pool::Held`].
@@ -68,4 +74,11 @@ pub trait Pool: Send {
 
     /// Forgets everything cached (a shard came back cold). The caller has released every sequence.
     fn clear(&mut self);
+
+    /// Spares blocks of admitted keys from now on. To be called before anything is opened.
+    fn protect_admitted(&mut self);
+
+    /// Spares nothing any more until it is used again, as a new plan decides anew whom to spare. Without protection nothing
+    /// happens.
+    fn lift_protection(&mut self);
 }

@@ -14,6 +14,7 @@ struct NaiveBlock {
     last_use: u64,
     in_use: bool,
     admitted: bool,
+    spared: bool,
 }
 
 pub(super) struct NaivePool {
@@ -22,12 +23,17 @@ pub(super) struct NaivePool {
     releases: u64,
     evicted: u64,
     evicted_admitted: u64,
+    protects: bool,
+    /// How often protection was lifted.
+    lifted: u32,
 }
 
 pub(super) struct NaiveHeld {
     tokens: Vec<Token>,
     request: Request,
     admitted: bool,
+    /// How often protection had been lifted when it was opened.
+    lifted: u32,
     blocks: Vec<u32>,
 }
 
@@ -44,6 +50,12 @@ impl NaiveHeld {
 }
 
 impl NaivePool {
+    fn mark(&mut self, block: u32, held: &NaiveHeld) {
+        let record = &mut self.blocks[block as usize];
+        record.admitted |= held.admitted;
+        record.spared |= held.admitted && self.protects && held.lifted == self.lifted;
+    }
+
     fn find(&self, prefix: &[Token]) -> Option<u32> {
         self.blocks.iter().position(|b| b.in_use && b.prefix == prefix).map(|i| i as u32)
     }
@@ -61,7 +73,7 @@ impl NaivePool {
                     .iter()
                     .enumerate()
                     .filter(|(_, b)| b.references == 0)
-                    .min_by_key(|(_, b)| (b.last_use, std::cmp::Reverse(b.prefix.len())))
+                    .min_by_key(|(_, b)| (b.spared, b.last_use, std::cmp::Reverse(b.prefix.len())))
                     .expect("the caller checked");
                 self.evicted += 1;
                 self.evicted_admitted += u64::from(victim.admitted);
@@ -83,13 +95,15 @@ impl Pool for NaivePool {
             releases: 0,
             evicted: 0,
             evicted_admitted: 0,
+            protects: false,
+            lifted: 0,
         }
     }
 
     fn open(&self, request: &Request, admitted: bool) -> NaiveHeld {
         let tokens =
             request.prompt.iter().flat_map(|s| (0..s.tokens()).map(|i| (s.content().clone(), i))).collect();
-        NaiveHeld { tokens, request: request.clone(), admitted, blocks: Vec::new() }
+        NaiveHeld { tokens, request: request.clone(), admitted, lifted: self.lifted, blocks: Vec::new() }
     }
 
     fn admit(&mut self, held: &mut NaiveHeld, tokens: u32, most_cached: u32) -> Option<u32> {
@@ -111,7 +125,7 @@ impl Pool for NaivePool {
         }
         for &block in &found {
             self.blocks[block as usize].references += 1;
-            self.blocks[block as usize].admitted |= held.admitted;
+            self.mark(block, held);
         }
         held.blocks = found;
         let cached = held.blocks.len() as u32;
@@ -146,7 +160,7 @@ impl Pool for NaivePool {
                 }
                 _ => self.blocks[mine as usize].prefix = prefix,
             }
-            self.blocks[held.blocks[position] as usize].admitted |= held.admitted;
+            self.mark(held.blocks[position], held);
         }
     }
 
@@ -174,6 +188,7 @@ impl Pool for NaivePool {
             free: count(|b| !b.in_use),
             evicted: self.evicted,
             evicted_admitted: self.evicted_admitted,
+            protected: count(|b| b.in_use && b.spared),
         }
     }
 
@@ -183,5 +198,14 @@ impl Pool for NaivePool {
                 *block = NaiveBlock::default();
             }
         }
+    }
+
+    fn protect_admitted(&mut self) {
+        self.protects = true;
+    }
+
+    fn lift_protection(&mut self) {
+        self.lifted += 1;
+        self.blocks.iter_mut().for_each(|block| block.spared = false);
     }
 }

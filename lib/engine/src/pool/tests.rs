@@ -15,6 +15,7 @@ enum Action {
     Release(usize),
     Close(usize),
     Clear,
+    Lift,
 }
 
 fn action() -> impl Strategy<Value = Action> {
@@ -27,6 +28,7 @@ fn action() -> impl Strategy<Value = Action> {
         4 => (0usize..8).prop_map(Action::Release),
         2 => (0usize..8).prop_map(Action::Close),
         1 => Just(Action::Clear),
+        1 => Just(Action::Lift),
     ]
 }
 
@@ -130,6 +132,10 @@ impl<P: Pool> Script<P> {
                 self.pool.clear();
                 None
             }
+            Action::Lift => {
+                self.pool.lift_protection();
+                None
+            }
         }
     }
 }
@@ -141,10 +147,15 @@ proptest! {
     fn the_block_pool_does_what_the_honest_pool_does(
         blocks in 1u32..14,
         block_tokens in 1u32..5,
+        protects in any::<bool>(),
         actions in proptest::collection::vec(action(), 1..80),
     ) {
         let mut fast = Script::<BlockPool>::new(blocks, block_tokens);
         let mut honest = Script::<NaivePool>::new(blocks, block_tokens);
+        if protects {
+            fast.pool.protect_admitted();
+            honest.pool.protect_admitted();
+        }
         for action in &actions {
             prop_assert_eq!(fast.act(action), honest.act(action), "{:?}", action);
             let usage = fast.pool.usage();

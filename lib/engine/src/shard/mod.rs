@@ -35,6 +35,23 @@ pub struct ShardConfig {
     pub context_tokens: Option<u32>,
     /// A request not finished this long after its arrival is given up.
     pub timeout: Option<Time>,
+    /// Whether the pool evicts the blocks of keys that are not admitted first.
+    pub protect_admitted: bool,
+}
+
+impl Default for ShardConfig {
+    /// 4,096 blocks of 16 tokens, a budget of 512 tokens, a batch of 256, no other limits.
+    fn default() -> ShardConfig {
+        ShardConfig {
+            block_tokens: 16,
+            kv_blocks: 4096,
+            token_budget: 512,
+            max_running: 256,
+            context_tokens: None,
+            timeout: None,
+            protect_admitted: false,
+        }
+    }
 }
 
 /// Why a request can never be served by a shard.
@@ -114,6 +131,8 @@ pub struct Shard<P: Pool> {
     /// Start and duration of the step in progress.
     step: Option<(Time, Time)>,
     pending_tokens: u64,
+    /// How many times as long as usual steps take.
+    pace: f64,
     totals: ShardTotals,
 }
 
@@ -125,14 +144,19 @@ impl<P: Pool> Shard<P> {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
+        let mut pool = P::new(config.kv_blocks, config.block_tokens);
+        if config.protect_admitted {
+            pool.protect_admitted();
+        }
         Shard {
-            pool: P::new(config.kv_blocks, config.block_tokens),
+            pool,
             config,
             backend,
             waiting: VecDeque::new(),
             running: Vec::new(),
             step: None,
             pending_tokens: 0,
+            pace: 1.0,
             totals: ShardTotals::default(),
         }
     }
@@ -192,6 +216,15 @@ impl<P: Pool> Shard<P> {
         self.totals.busy + self.step.map_or(Time::ZERO, so_far)
     }
 
+    /// Steps that start from now on take `pace` times as long; 1 is usual.
+    pub fn set_pace(&mut self, pace: f64) {
+        self.pace = pace;
+    }
+
+    fn paced(&self, duration: Time) -> Time {
+        if self.pace == 1.0 { duration } else { Time((duration.0 as f64 * self.pace).round() as u64) }
+    }
+
     fn stop_step(&mut self, now: Time) {
         self.totals.busy = self.busy(now);
         self.step = None;
@@ -205,6 +238,11 @@ impl<P: Pool> Shard<P> {
     /// The state of the pool.
     pub fn usage(&self) -> PoolUsage {
         self.pool.usage()
+    }
+
+    /// A new plan decides anew whose blocks are spared; see [`Pool::lift_protection`].
+    pub fn lift_protection(&mut self) {
+        self.pool.lift_protection();
     }
 
     /// The limits.
@@ -232,6 +270,7 @@ impl<P: Pool> Shard<P> {
             }
             self.backend.step(&batch)?
         };
+        let duration = self.paced(duration);
         self.step = Some((now, duration));
         Ok(Some(duration))
     }

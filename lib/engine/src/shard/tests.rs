@@ -15,14 +15,7 @@ fn cost() -> Arc<CostModel> {
 }
 
 fn config(kv_blocks: u32) -> ShardConfig {
-    ShardConfig {
-        block_tokens: 16,
-        kv_blocks,
-        token_budget: 512,
-        max_running: 256,
-        context_tokens: None,
-        timeout: None,
-    }
+    ShardConfig { kv_blocks, ..ShardConfig::default() }
 }
 
 fn request(id: u64, prompt: &[(&str, u32)], output_tokens: u32) -> Arc<Request> {
@@ -141,8 +134,8 @@ fn case() -> impl Strategy<Value = Case> {
                     kv_blocks,
                     token_budget,
                     max_running,
-                    context_tokens: None,
                     timeout,
+                    ..ShardConfig::default()
                 },
                 requests,
             }

@@ -74,6 +74,7 @@ impl<'a> Batch<'a> {
             slo: suite.slo,
             plan_requests: head + share(suite.settle),
             in_sample: self.table.as_ref().is_some_and(|table| table.meta().in_sample),
+            ..Header::default()
         };
         let by_table = cr_routing::policy::routes_by_table(&cell.policy);
         let spec = RunSpec {
@@ -85,6 +86,7 @@ impl<'a> Batch<'a> {
                 qcap: suite.qcap,
                 warm_slots: suite.warm_slots,
             }),
+            ..RunSpec::default()
         };
         let fleet = engine.fleet(suite.fleet.shards, suite.shard_config())?;
         run(&spec, fleet, self.requests(cell)?.map(Ok), sink, interrupt)

@@ -48,7 +48,7 @@ fn at_once(
         block_tokens: suite.fleet.block_tokens,
         ..Header::default()
     };
-    let spec = RunSpec { header, vnodes: 1, tables: Vec::new(), plan_from: None };
+    let spec = RunSpec { header, vnodes: 1, ..RunSpec::default() };
     let config = cr_engine::ShardConfig { timeout: None, ..suite.shard_config() };
     let outcome = run(&spec, engine.fleet(1, config)?, trace, &mut NoSink, interrupt)?;
     match outcome.summary.requests.achieved_qps {

@@ -218,8 +218,8 @@ impl Suite {
             kv_blocks: self.fleet.kv_blocks,
             token_budget: self.fleet.token_budget,
             max_running: self.fleet.max_running,
-            context_tokens: None,
             timeout: self.timeout_s.map(Time::from_s),
+            ..ShardConfig::default()
         }
     }
 

@@ -74,14 +74,7 @@ pub(crate) struct Setting {
 
 impl Setting {
     pub(crate) fn new(policy: &'static str, shards: u32) -> Setting {
-        let config = ShardConfig {
-            block_tokens: 16,
-            kv_blocks: 256,
-            token_budget: 512,
-            max_running: 256,
-            context_tokens: None,
-            timeout: None,
-        };
+        let config = ShardConfig { kv_blocks: 256, ..ShardConfig::default() };
         Setting { policy, seed: 42, shards, config, warmup_s: 0.0, tables: Vec::new(), plan_from: None }
     }
 
@@ -113,6 +106,7 @@ impl Setting {
             vnodes: 100,
             tables: self.tables.clone(),
             plan_from: self.plan_from,
+            ..RunSpec::default()
         };
         let fleet = Fleet::simulated(self.shards, self.config, &cost);
         let mut bytes = Vec::new();

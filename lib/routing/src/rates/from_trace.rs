@@ -98,7 +98,15 @@ impl TraceRates {
     /// No requests, or all at one instant.
     pub fn finish(self) -> Result<KeyRates, NoSpan> {
         let (first_s, last_s) = self.span_s.ok_or(NoSpan::Empty)?;
-        let span_s = last_s - first_s;
+        self.finish_over(last_s - first_s)
+    }
+
+    /// The same over `span_s` seconds, of which the requests need not fill all.
+    ///
+    /// # Errors
+    /// As [`TraceRates::finish`].
+    pub fn finish_over(self, span_s: f64) -> Result<KeyRates, NoSpan> {
+        let (first_s, _) = self.span_s.ok_or(NoSpan::Empty)?;
         // Two instants so close that a count over them overflows are one instant as well.
         let requests = self.requests();
         if !(requests as f64 / span_s).is_finite() {

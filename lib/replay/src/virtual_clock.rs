@@ -1,0 +1,107 @@
+//! The virtual clock: the earliest event of all shards comes next.
+//!
+//! Every shard has a time line of its own. A step really runs on the device, and its duration moves that shard's clock
+//! only. So N logical shards on one device behave as N servers that each own such a device.
+
+use crate::agenda::{Agenda, Kind};
+use crate::desk::Desk;
+use crate::run::Stop;
+use crate::{Fleet, ReplayError};
+use cr_engine::Departed;
+use cr_trace::{Request, ShardId, Time, TraceError};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Drives a desk from event to event.
+pub(crate) struct VirtualClock<'a, I> {
+    desk: Desk<'a, Fleet, I>,
+    agenda: Agenda,
+    /// Shards that have a step start on the agenda.
+    starting: Vec<bool>,
+    departed: Vec<Departed>,
+}
+
+impl<'a, I: Iterator<Item = Result<Request, TraceError>>> VirtualClock<'a, I> {
+    pub(crate) fn new(desk: Desk<'a, Fleet, I>) -> Self {
+        let starting = vec![false; desk.fleet.len()];
+        VirtualClock { desk, agenda: Agenda::default(), starting, departed: Vec::new() }
+    }
+
+    /// Runs to the end, or until `interrupt` is set or the trace or the engine fails; hands the desk back.
+    pub(crate) fn run(
+        mut self,
+        interrupt: &AtomicBool,
+    ) -> Result<(Desk<'a, Fleet, I>, Option<Stop>), ReplayError> {
+        self.desk.open()?;
+        let stopped = loop {
+            if interrupt.load(Ordering::Relaxed) {
+                break Some(Stop::Interrupted);
+            }
+            match self.advance() {
+                Ok(true) => {}
+                Ok(false) => break None,
+                Err(ReplayError::Trace(error)) => break Some(Stop::Trace(error)),
+                Err(ReplayError::Engine(error)) => break Some(Stop::Engine(error)),
+                Err(other) => return Err(other),
+            }
+        };
+        if stopped.is_some() {
+            for (shard, departed) in self.desk.fleet.abandon(self.desk.now) {
+                self.desk.interrupt(shard, departed)?;
+            }
+        }
+        Ok((self.desk, stopped))
+    }
+
+    /// Does the next thing; false where there is none.
+    fn advance(&mut self) -> Result<bool, ReplayError> {
+        let arrival = self.desk.next_arrival()?.map(|at| (at, Kind::Arrival, 0));
+        // What is due counts only while there is traffic: it never prolongs a run.
+        let Some(traffic) = [self.agenda.peek(), arrival].into_iter().flatten().min() else {
+            return Ok(false);
+        };
+        let due = self.desk.next_due().map(|at| (at, Kind::Due, 0));
+        let (time, kind, index) = due.map_or(traffic, |due| due.min(traffic));
+        self.desk.advance(time)?;
+        match kind {
+            Kind::Arrival => self.desk.arrive()?,
+            Kind::Due => self.desk.perform()?,
+            Kind::StepEnd => {
+                self.agenda.pop();
+                self.end_step(ShardId(index), time)?;
+            }
+            Kind::StepStart => {
+                self.agenda.pop();
+                self.start_step(ShardId(index))?;
+            }
+        }
+        while let Some(shard) = self.desk.next_woken() {
+            self.start_later(shard);
+        }
+        Ok(true)
+    }
+
+    fn start_later(&mut self, shard: ShardId) {
+        if !std::mem::replace(&mut self.starting[shard.index()], true) {
+            self.agenda.push(self.desk.now, Kind::StepStart, shard.0);
+        }
+    }
+
+    fn start_step(&mut self, shard: ShardId) -> Result<(), ReplayError> {
+        self.starting[shard.index()] = false;
+        let end = self.desk.fleet.start_step(shard, self.desk.now, &mut self.departed)?;
+        self.desk.see_off(shard, self.departed.drain(..))?;
+        if let Some(end) = end {
+            self.agenda.push(end, Kind::StepEnd, shard.0);
+        }
+        Ok(())
+    }
+
+    fn end_step(&mut self, shard: ShardId, now: Time) -> Result<(), ReplayError> {
+        let more = self.desk.fleet.end_step(shard, now, &mut self.departed);
+        self.desk.see_off(shard, self.departed.drain(..))?;
+        if more {
+            self.start_later(shard);
+        }
+        Ok(())
+    }
+}
