@@ -2,6 +2,7 @@
 
 use crate::calibrate::CalibrateArgs;
 use crate::compare::{CompareArgs, ReportArgs};
+use crate::fleet::{AssumeArgs, FleetArgs, ReplanArgs};
 use crate::generate::GenerateArgs;
 use crate::model::{ModelArgs, ModelCommand};
 use crate::validate::ValidateArgs;
@@ -69,6 +70,9 @@ Examples:
   Learn the plan from the first quarter, measure on the rest:
       cr-serve run w.jsonl --shards 4 --policy cacheroute --plan-from 25%
 
+  Plan anew every minute, moving little, while shard 3 dies and returns:
+      cr-serve run w.jsonl --shards 8 --engine sim --replan 60s --max-churn 10% --fault \"down 3 at 60s for 30s\"
+
   The same fleet simulated, thousands of times faster:
       cr-serve run w.jsonl --shards 8 --engine sim --cost 70b-2xh100";
 
@@ -122,6 +126,12 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) routing: RoutingArgs,
     #[command(flatten)]
+    pub(crate) replan: ReplanArgs,
+    #[command(flatten)]
+    pub(crate) fleet: FleetArgs,
+    #[command(flatten)]
+    pub(crate) assume: AssumeArgs,
+    #[command(flatten)]
     pub(crate) engine: EngineArgs,
     #[command(flatten)]
     pub(crate) pool: PoolArgs,
@@ -146,11 +156,11 @@ pub(crate) struct RoutingArgs {
     /// Learn the table from this share of the requests, served as flat and not measured
     #[arg(long, value_name = "SHARE", value_parser = quantity::share)]
     pub(crate) plan_from: Option<f64>,
-    /// With --plan-from: requests per second one shard can serve of one key [default: its fair share of all]
-    #[arg(long, value_name = "QPS", requires = "plan_from", value_parser = quantity::positive)]
+    /// With --plan-from or --replan: requests per second one shard can serve of one key [default: its fair share of all]
+    #[arg(long, value_name = "QPS", value_parser = quantity::positive)]
     pub(crate) qcap: Option<f64>,
-    /// With --plan-from: warm prefixes a shard can keep [default: its KV tokens / the mean repeated prefix]
-    #[arg(long, value_name = "W", requires = "plan_from", value_parser = quantity::positive)]
+    /// With --plan-from or --replan: warm prefixes a shard can keep [default: its KV tokens / the mean repeated prefix]
+    #[arg(long, value_name = "W", value_parser = quantity::positive)]
     pub(crate) warm_slots: Option<f64>,
     /// Points a shard on consistent-hash rings
     #[arg(long, value_name = "N", default_value = "100", value_parser = quantity::positive_u32)]
@@ -164,6 +174,15 @@ pub(crate) enum EngineKind {
     Model,
     /// Steps timed by a cost model
     Sim,
+}
+
+/// What time is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ClockKind {
+    /// Every shard has a time line of its own, so N shards on one device behave as N devices
+    Virtual,
+    /// Real time; all shards share the device
+    Wall,
 }
 
 /// Where the durations of steps come from.
@@ -189,6 +208,9 @@ pub(crate) struct EngineArgs {
     /// Where the durations of steps come from [default: measured; modelled under sim]
     #[arg(long, value_enum)]
     pub(crate) durations: Option<Durations>,
+    /// What time is
+    #[arg(long, value_enum, default_value = "virtual")]
+    pub(crate) clock: ClockKind,
 }
 
 #[derive(ClapArgs, Debug)]

@@ -6,6 +6,7 @@ mod board;
 mod calibrate;
 mod compare;
 mod engine;
+mod fleet;
 mod generate;
 mod listen;
 mod model;

@@ -1,6 +1,6 @@
 //! `cr-serve run`: one trace under one policy.
 
-use crate::args::{Format, MeasureArgs, OutputArgs, RunArgs};
+use crate::args::{ClockKind, Format, MeasureArgs, OutputArgs, RunArgs};
 use crate::listen::Listen;
 use crate::requests::Requests;
 use crate::tables::{self, Routing};
@@ -9,8 +9,9 @@ use crate::{engine, report};
 use cr_cli::signals::Interrupt;
 use cr_cli::{CommonArgs, Exit, Input, InputContext, Output, Progress, bad_input};
 use cr_engine::ShardConfig;
-use cr_replay::sink::{JsonLines, MayLeave, Tee};
-use cr_replay::{Engine, Outcome, ReplayError, RunSpec, Stop};
+use cr_replay::decoupled::Decoupled;
+use cr_replay::sink::{EventSink, JsonLines, MayLeave, Tee};
+use cr_replay::{Clock, Engine, Outcome, ReplayError, RunSpec, Stop};
 use cr_report::events::{Header, SCHEMA, Slo};
 use cr_report::text;
 use cr_routing::table::MAX_SHARDS;
@@ -21,8 +22,12 @@ use std::time::SystemTime;
 /// Serves the trace and prints what was asked for.
 pub(crate) fn run(args: &RunArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
     let started = SystemTime::now();
-    let routing = tables::routing(&args.routing)?;
-    let shard = engine::shard_config(&args.pool, &args.measure)?;
+    let replan = args.replan.replan(args.routing.qcap, args.routing.warm_slots)?;
+    let routing = tables::routing(&args.routing, replan.is_some())?;
+    let shard = ShardConfig {
+        protect_admitted: args.fleet.protect_admitted,
+        ..engine::shard_config(&args.pool, &args.measure)?
+    };
     let input = Input::open(&args.trace)?;
     let trace = TraceReader::new(input.reader, &input.name).bad_input()?;
     let plan_from = tables::plan_from(&args.routing, trace.header(), &args.trace)?;
@@ -30,14 +35,12 @@ pub(crate) fn run(args: &RunArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
     let format = format(&args.output);
     // Outputs are created before any work, so that a path that cannot be written is told at once.
     let progress = Progress::new(common, &routing.policy, "requests", requests);
-    let mut sinks = sinks(&args.output, format)?;
+    let clock = match args.engine.clock {
+        ClockKind::Virtual => Clock::Virtual,
+        ClockKind::Wall => Clock::Wall,
+    };
+    let mut sinks = sinks(&args.output, format, clock)?;
     sinks.0.push(Box::new(Watch::new(progress.clone())));
-    if let Some(path) = &args.output.listen {
-        sinks.0.push(Box::new(Listen::bind(path)?));
-    }
-    if let Some(path) = &args.output.requests {
-        sinks.0.push(Box::new(Requests::create(path)?));
-    }
     if let Some(dir) = &args.output.report {
         report::prepare(dir)?;
     }
@@ -51,12 +54,18 @@ pub(crate) fn run(args: &RunArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
         header: Header {
             requests_expected: requests,
             plan_requests: plan_from.map_or(0, |plan| plan.requests),
+            protect_admitted: shard.protect_admitted,
             ..header_of(&args.measure, &routing, &engine, &shard)
         },
         vnodes: args.routing.vnodes,
         tables: routing.tables.clone(),
         plan_from,
-        ..RunSpec::default()
+        replan,
+        faults: args.fleet.faults.clone(),
+        view_lag_s: args.fleet.view_lag,
+        routers: args.fleet.routers,
+        tuning: args.assume.tuning(&engine, &shard, args.measure.slo_ttft_p99),
+        clock,
     };
     let fleet = engine.fleet(routing.shards, shard)?;
     let outcome = cr_replay::run(&spec, fleet, trace, &mut sinks, &interrupt.flag());
@@ -72,7 +81,7 @@ pub(crate) fn run(args: &RunArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
 /// Errors that the user can mend are the user's.
 pub(crate) fn classify(error: ReplayError) -> anyhow::Error {
     match error {
-        ReplayError::Engine(_) | ReplayError::Sink(_) => error.into(),
+        ReplayError::Engine(_) | ReplayError::Sink(_) | ReplayError::Ledger(_) => error.into(),
         other => bad_input(other.to_string()),
     }
 }
@@ -114,20 +123,41 @@ fn format(output: &OutputArgs) -> Format {
 
 /// The file of `-o` and, where it is asked for, stdout; a reader of stdout may leave without ending a run whose events or
 /// report are kept.
-fn sinks(output: &OutputArgs, format: Format) -> anyhow::Result<Tee> {
-    let mut sinks = Tee::default();
+fn sinks(output: &OutputArgs, format: Format, clock: Clock) -> anyhow::Result<Tee> {
+    let mut sinks = Sinks { tee: Tee::default(), clock };
     let file = output.output.as_deref().filter(|path| *path != "-");
     if let Some(path) = file {
-        sinks.0.push(Box::new(JsonLines::new(Output::create(Some(path))?)));
+        sinks.push(JsonLines::new(Output::create(Some(path))?));
     }
     if format == Format::Events || output.output.as_deref() == Some("-") {
         let stdout = JsonLines::new(Output::create(None)?);
         match file.is_some() || output.report.is_some() {
-            true => sinks.0.push(Box::new(MayLeave::new(stdout))),
-            false => sinks.0.push(Box::new(stdout)),
+            true => sinks.push(MayLeave::new(stdout)),
+            false => sinks.push(stdout),
         }
     }
-    Ok(sinks)
+    if let Some(path) = &output.listen {
+        sinks.push(Listen::bind(path)?);
+    }
+    if let Some(path) = &output.requests {
+        sinks.push(Requests::create(path)?);
+    }
+    Ok(sinks.tee)
+}
+
+/// Sinks of a run; in real time none may hold it up.
+struct Sinks {
+    tee: Tee,
+    clock: Clock,
+}
+
+impl Sinks {
+    fn push(&mut self, sink: impl EventSink + Send + 'static) {
+        self.tee.0.push(match self.clock {
+            Clock::Virtual => Box::new(sink),
+            Clock::Wall => Box::new(Decoupled::new(sink)),
+        });
+    }
 }
 
 fn print(format: Format, outcome: &Outcome) -> anyhow::Result<()> {

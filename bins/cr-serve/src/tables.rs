@@ -19,16 +19,26 @@ pub(crate) struct Routing {
     pub(crate) tables: Vec<Arc<RoutingTable>>,
 }
 
-/// Reads the table, if any, and settles policy and fleet size.
-pub(crate) fn routing(args: &RoutingArgs) -> anyhow::Result<Routing> {
+/// Reads the table, if any, and settles policy and fleet size. `replans`: tables are made during the run.
+pub(crate) fn routing(args: &RoutingArgs, replans: bool) -> anyhow::Result<Routing> {
+    let plans = replans || args.plan_from.is_some();
+    for (flag, given) in [("--qcap", args.qcap.is_some()), ("--warm-slots", args.warm_slots.is_some())] {
+        if given && !plans {
+            return Err(bad_input(format!(
+                "{flag} is for plans made during the run: add --plan-from 25% or --replan 60s"
+            )));
+        }
+    }
     let Some(path) = &args.table else {
-        let policy = match (&args.policy, args.plan_from) {
-            (Some(policy), _) => policy.clone(),
-            (None, Some(_)) => "cacheroute".into(),
-            (None, None) => "flat".into(),
+        let policy = match &args.policy {
+            Some(policy) => policy.clone(),
+            None if plans => "cacheroute".into(),
+            None => "flat".into(),
         };
-        if routes_by_table(&policy) && args.plan_from.is_none() {
-            let needs = format!("--policy {policy} needs a plan: give --table FILE, or --plan-from 25%");
+        if routes_by_table(&policy) && !plans {
+            let needs = format!(
+                "--policy {policy} needs a plan: give --table FILE, --plan-from 25%, or --replan 60s"
+            );
             return Err(bad_input(needs));
         }
         return Ok(Routing { policy, shards: args.shards.unwrap_or(DEFAULT_SHARDS), tables: Vec::new() });

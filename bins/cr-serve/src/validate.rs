@@ -49,7 +49,7 @@ enum ValidateFormat {
 
 /// Exits with 3 where the simulator and the model, given the same step times, do not serve every request alike.
 pub(crate) fn run(args: &ValidateArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
-    let routing = tables::routing(&args.routing)?;
+    let routing = tables::routing(&args.routing, false)?;
     let shard = engine::shard_config(&args.pool, &args.measure)?;
     let input = Input::open(&args.trace)?;
     let trace = TraceReader::new(input.reader, &input.name).bad_input()?;
@@ -84,6 +84,7 @@ pub(crate) fn run(args: &ValidateArgs, common: &CommonArgs) -> anyhow::Result<Ex
         vnodes: args.routing.vnodes,
         tables: routing.tables.clone(),
         plan_from,
+        tuning: engine.tuning(&shard),
         ..RunSpec::default()
     };
     let progress = Progress::new(common, "validate", "requests", Some(3 * requests.len() as u64));

@@ -62,7 +62,7 @@ impl<'a, S: Serving, I: Iterator<Item = Result<Request, TraceError>>> Desk<'a, S
             arrivals: Arrivals::new(trace),
             timetable: Timetable::new(&spec.faults, &spec.tables),
             health: Health::new(shards),
-            narrator: Narrator::new(header.clone(), sink)?,
+            narrator: Narrator::new(spec.full_header(), sink)?,
             learner: spec.plan_from.map(|options| (Learner::default(), options)),
             head_requests: spec.plan_from.map_or(0, |options| options.requests),
             control: spec.replan.filter(|_| spec.plan_from.is_none()).map(|o| Control::new(o, Time::ZERO)),
@@ -269,7 +269,7 @@ impl<'a, S: Serving, I: Iterator<Item = Result<Request, TraceError>>> Desk<'a, S
 
     /// Takes everything off a shard and sends it elsewhere.
     fn evacuate(&mut self, shard: ShardId, kind: &'static str) -> Result<(), ReplayError> {
-        match self.fleet.evacuate(shard, self.now) {
+        match self.fleet.evacuate(shard, self.now, kind) {
             Some(departed) => self.evacuated(shard, departed, kind),
             None => Ok(()),
         }

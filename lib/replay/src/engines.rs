@@ -4,6 +4,7 @@ use crate::{Fleet, ReplayError};
 use cr_cost::CostModel;
 use cr_engine::model::{Model, ModelBackend, ModelConfig, StepTimes, pick_device};
 use cr_engine::{Backend, ShardConfig};
+use cr_routing::policy::PolicyTuning;
 use std::sync::Arc;
 
 /// The engine of a fleet. Cloning shares the weights.
@@ -62,6 +63,21 @@ impl Engine {
         match self {
             Engine::Sim(_) | Engine::Model { times: StepTimes::Modelled(_), .. } => "modelled",
             Engine::Model { times: StepTimes::Measured, .. } => "measured",
+        }
+    }
+
+    /// What policies assume of these shards, where nobody says otherwise: the KV tokens that they have, and the cost model in
+    /// use; with measured durations there is none, and the published one stands in.
+    pub fn tuning(&self, shard: &ShardConfig) -> PolicyTuning {
+        let kv_tokens = u64::from(shard.kv_blocks) * u64::from(shard.block_tokens);
+        match self {
+            Engine::Sim(cost) => PolicyTuning::of_cost(CostModel::clone(cost), kv_tokens),
+            Engine::Model { times: StepTimes::Modelled(cost), .. } => {
+                PolicyTuning::of_cost(cost.clone(), kv_tokens)
+            }
+            Engine::Model { times: StepTimes::Measured, .. } => {
+                PolicyTuning { kv_tokens, ..PolicyTuning::default() }
+            }
         }
     }
 

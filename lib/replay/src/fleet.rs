@@ -46,6 +46,11 @@ impl Fleet {
         self.shards.first().map(Shard::config)
     }
 
+    /// The shards themselves, for whoever drives each on a thread of its own.
+    pub(crate) fn into_shards(self) -> Vec<Shard<BlockPool>> {
+        self.shards
+    }
+
     /// Starts a step; returns when it ends, `None` where the shard has nothing to do.
     pub(crate) fn start_step(
         &mut self,
@@ -78,7 +83,7 @@ impl Fleet {
     /// Gives up everything on every shard.
     pub(crate) fn abandon(&mut self, now: Time) -> Vec<(ShardId, Vec<Departed>)> {
         let ids = (0..self.shards.len() as u32).map(ShardId);
-        ids.map(|id| (id, self.evacuate(id, now).unwrap_or_default())).collect()
+        ids.map(|id| (id, self.evacuate(id, now, "stopped").unwrap_or_default())).collect()
     }
 
     fn look(&mut self, id: ShardId) {
@@ -121,7 +126,7 @@ impl Serving for Fleet {
         self.shards[id.index()].set_pace(pace);
     }
 
-    fn evacuate(&mut self, id: ShardId, now: Time) -> Option<Vec<Departed>> {
+    fn evacuate(&mut self, id: ShardId, now: Time, _kind: &'static str) -> Option<Vec<Departed>> {
         let mut departed = Vec::new();
         self.step_ends[id.index()] = None;
         self.shards[id.index()].abandon(now, &mut departed);

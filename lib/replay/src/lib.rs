@@ -7,7 +7,7 @@
 //! * [`run`] — one run; its clock drives a desk that routes, plans and tells;
 //! * [`faults`] — what happens to shards; [`control`] — a new plan every interval;
 //! * [`ledger`] — what must hold of every run, checked on every run;
-//! * [`sink`] — where its events go;
+//! * [`sink`] — where its events go; [`decoupled`] — without ever waiting for a reader;
 //! * [`suite`] — policies × rates × seeds;
 //! * [`learn`] — planning from the head of a trace.
 #![forbid(unsafe_code)]
@@ -16,6 +16,7 @@ mod agenda;
 mod arrivals;
 pub mod calibrate;
 pub mod control;
+pub mod decoupled;
 mod desk;
 pub mod engines;
 mod error;
@@ -34,6 +35,7 @@ pub mod suite;
 mod timetable;
 pub mod validate;
 mod virtual_clock;
+mod wall;
 
 pub use control::Replan;
 pub use engines::Engine;
@@ -41,7 +43,7 @@ pub use error::ReplayError;
 pub use faults::Fault;
 pub use fleet::Fleet;
 pub use learn::PlanFrom;
-pub use run::{Outcome, RunSpec, Stop, run};
+pub use run::{Clock, Outcome, RunSpec, Stop, run};
 pub use sink::EventSink;
 
 /// Program and version, as outputs name it.

@@ -8,13 +8,23 @@ use crate::sink::EventSink;
 use crate::virtual_clock::VirtualClock;
 use crate::{Fleet, ReplayError};
 use cr_report::aggregate::Aggregator;
-use cr_report::events::Header;
+use cr_report::events::{Header, ReplanHeader};
 use cr_report::summary::Summary;
 use cr_routing::RoutingTable;
 use cr_routing::policy::{DEFAULT_VNODES, PolicyTuning};
-use cr_trace::{Request, TraceError};
+use cr_trace::{Request, Time, TraceError};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+
+/// What time is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Clock {
+    /// Every shard has a time line of its own, which its steps move.
+    #[default]
+    Virtual,
+    /// Real time; all shards share the device.
+    Wall,
+}
 
 /// What is run, beside the fleet and the trace.
 #[derive(Clone, Debug)]
@@ -37,6 +47,8 @@ pub struct RunSpec {
     pub routers: u32,
     /// What policies assume of the shards.
     pub tuning: PolicyTuning,
+    /// What time is.
+    pub clock: Clock,
 }
 
 impl Default for RunSpec {
@@ -52,6 +64,7 @@ impl Default for RunSpec {
             view_lag_s: 0.0,
             routers: 1,
             tuning: PolicyTuning::default(),
+            clock: Clock::Virtual,
         }
     }
 }
@@ -78,7 +91,33 @@ pub enum Stop {
     Engine(cr_engine::EngineError),
 }
 
+/// More routers than this are a slip of the keyboard.
+pub const MAX_ROUTERS: u32 = 1_024;
+
 impl RunSpec {
+    /// The header of the events, with what this run is beside the rest.
+    pub(crate) fn full_header(&self) -> Header {
+        let replan = self.replan.map(|replan| ReplanHeader {
+            interval_s: replan.interval_s,
+            stale: replan.stale,
+            fresh: replan.fresh,
+            max_churn: replan.max_churn,
+        });
+        Header {
+            clock: match self.clock {
+                Clock::Virtual => "virtual".into(),
+                Clock::Wall => "wall".into(),
+            },
+            in_sample: self.header.in_sample || replan.is_some_and(|replan| replan.fresh),
+            replan,
+            faults: self.faults.iter().map(Fault::to_string).collect(),
+            routers: (self.routers > 1).then_some(self.routers),
+            view_lag_s: (self.view_lag_s > 0.0).then_some(self.view_lag_s),
+            assumes: self.tuning.assumed_by(&self.header.policy),
+            ..self.header.clone()
+        }
+    }
+
     /// Whether the parts go together for a fleet of `shards` shards.
     pub(crate) fn check(&self, shards: u32) -> Result<(), ReplayError> {
         let config = |what: String| Err(ReplayError::Config(what));
@@ -101,6 +140,12 @@ impl RunSpec {
                 "{tables} tables, each with its time, and replanning as well; leave out one of the two"
             ));
         }
+        if !(1..=MAX_ROUTERS).contains(&self.routers) {
+            return config(format!("{} routers; there are 1 to {MAX_ROUTERS}", self.routers));
+        }
+        if !(0.0..=Time::MAX_S).contains(&self.view_lag_s) {
+            return config(format!("the view lags {} s; it is a time, not negative", self.view_lag_s));
+        }
         self.replan.and_then(|replan| replan.fault()).map_or(Ok(()), config)
     }
 }
@@ -117,6 +162,9 @@ pub fn run(
     sink: &mut dyn EventSink,
     interrupt: &AtomicBool,
 ) -> Result<Outcome, ReplayError> {
+    if spec.clock == Clock::Wall {
+        return crate::wall::run(spec, fleet, trace, sink, interrupt);
+    }
     let desk = Desk::new(spec, fleet, trace, sink)?;
     let (desk, stopped) = VirtualClock::new(desk).run(interrupt)?;
     desk.end(stopped)

@@ -29,8 +29,8 @@ pub(crate) trait Serving {
     /// Steps that start from now on take `pace` times as long.
     fn set_pace(&mut self, id: ShardId, pace: f64);
 
-    /// Takes everything off a shard and empties its cache; `None` where its requests come later.
-    fn evacuate(&mut self, id: ShardId, now: Time) -> Option<Vec<Departed>>;
+    /// Takes everything off a shard and empties its cache, for a fault of this name; `None` where its requests come later.
+    fn evacuate(&mut self, id: ShardId, now: Time, kind: &'static str) -> Option<Vec<Departed>>;
 
     /// A new plan decides anew whose blocks pools spare.
     fn lift_protection(&mut self);

@@ -84,6 +84,40 @@ pub struct Header {
     /// The variant of the suite, where it has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variant: Option<String>,
+    /// How tables are replanned; absent where they are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replan: Option<ReplanHeader>,
+    /// What happens to shards, a sentence each, as `--fault` takes it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<String>,
+    /// Routers that share the fleet; absent for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub routers: Option<u32>,
+    /// How old the state is that routers see, in seconds; absent where they see the present.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub view_lag_s: Option<f64>,
+    /// Whether pools evict blocks of keys that are not admitted first.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub protect_admitted: bool,
+    /// What the policy assumes of the shards without observing it, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assumes: Option<String>,
+}
+
+/// The control loop of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ReplanHeader {
+    /// The control interval, in seconds.
+    pub interval_s: f64,
+    /// How many intervals older than the last one the rates are.
+    #[serde(default)]
+    pub stale: u32,
+    /// Whether each interval is planned from its own requests: an oracle.
+    #[serde(default)]
+    pub fresh: bool,
+    /// Bound on the churn of each table; a plain plan where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_churn: Option<f64>,
 }
 
 fn is_zero(n: &u64) -> bool {

@@ -183,4 +183,44 @@ pub struct Fairness {
     pub worst_tenant: Option<String>,
     /// Its mean TTFT / the mean over tenants.
     pub worst_ratio: f64,
+    /// The number of tenants with a finished request.
+    #[serde(default)]
+    pub tenants: u64,
+    /// Jain's index of the tenants' mean slowdown, end to end / service.
+    #[serde(default)]
+    pub jain_slowdown: f64,
+    /// The tenant with the highest mean slowdown.
+    #[serde(default)]
+    pub worst_slowdown_tenant: Option<String>,
+    /// Its mean slowdown; 1 is a tenant that never waits.
+    #[serde(default)]
+    pub worst_slowdown: f64,
+    /// The tenant with the highest p99 of TTFT, among those with at least 100 finished requests.
+    #[serde(default)]
+    pub worst_p99_tenant: Option<String>,
+    /// That p99, in seconds, at most 6.25 % too high.
+    #[serde(default)]
+    pub worst_p99_s: Option<f64>,
+    /// Requests whose key had a place of its own.
+    #[serde(default)]
+    pub admitted: ServedAs,
+    /// The others.
+    #[serde(default)]
+    pub cold: ServedAs,
+}
+
+/// How one kind of finished requests was served. All 0 where there are none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ServedAs {
+    /// How many.
+    pub requests: u64,
+    /// Σ cached / Σ prompt tokens.
+    pub served_hit: f64,
+    /// Mean TTFT, in seconds.
+    pub ttft_mean_s: f64,
+    /// 99th percentile of TTFT, in seconds.
+    pub ttft_p99_s: f64,
+    /// Mean slowdown, end to end / service.
+    pub slowdown: f64,
 }

@@ -76,8 +76,35 @@ fn write_summary(out: &mut String, s: &Summary) -> std::fmt::Result {
     if let Some(worst) = &s.fairness.worst_tenant {
         let (jain, times) = (three(s.fairness.jain), ratio(s.fairness.worst_ratio));
         writeln!(out, "  fairness    Jain {jain}, worst tenant {worst} at {times} times the mean TTFT")?;
+        write_fairness(out, s)?;
     }
     write_caveats(out, s)
+}
+
+/// Who waits for whom, where there is more than one tenant or more than one kind of key.
+fn write_fairness(out: &mut String, s: &Summary) -> std::fmt::Result {
+    let f = &s.fairness;
+    if let (Some(tenant), true) = (&f.worst_slowdown_tenant, f.tenants > 1) {
+        let (jain, times) = (three(f.jain_slowdown), ratio(f.worst_slowdown));
+        writeln!(out, "  slowdown    Jain {jain}, worst tenant {tenant} takes {times} times its service")?;
+    }
+    if let (Some(tenant), Some(p99_s)) = (&f.worst_p99_tenant, f.worst_p99_s) {
+        writeln!(out, "  worst p99   tenant {tenant}: TTFT {}", seconds(p99_s))?;
+    }
+    if f.admitted.requests > 0 && f.cold.requests > 0 {
+        for (name, kind) in [("admitted", &f.admitted), ("cold keys", &f.cold)] {
+            writeln!(
+                out,
+                "  {name:<10}  {} requests, hit {}, TTFT mean {} p99 {}, {} times their service",
+                count(kind.requests),
+                percent(kind.served_hit),
+                seconds(kind.ttft_mean_s),
+                seconds(kind.ttft_p99_s),
+                ratio(kind.slowdown)
+            )?;
+        }
+    }
+    Ok(())
 }
 
 /// What a reader must know before quoting the figures.

@@ -54,6 +54,27 @@ impl Default for ShardConfig {
     }
 }
 
+impl ShardConfig {
+    /// Whether an empty shard could serve this request.
+    ///
+    /// # Errors
+    /// A request that it could not.
+    pub fn fits(&self, request: &Request) -> Result<(), Rejection> {
+        let tokens = request.prompt_tokens() + u64::from(request.output_tokens);
+        if let Some(context) = self.context_tokens
+            && tokens > u64::from(context)
+        {
+            return Err(Rejection::PromptTooLong { tokens, context });
+        }
+        // The last token is never fed, so it needs no room.
+        let blocks = (tokens - 1).div_ceil(u64::from(self.block_tokens));
+        if blocks > u64::from(self.kv_blocks) {
+            return Err(Rejection::PoolTooSmall { blocks, pool: self.kv_blocks });
+        }
+        Ok(())
+    }
+}
+
 /// Why a request can never be served by a shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rejection {
@@ -166,18 +187,7 @@ impl<P: Pool> Shard<P> {
     /// # Errors
     /// A request that could not be served even by an empty shard.
     pub fn enqueue(&mut self, request: Arc<Request>, arrival: Time, admitted: bool) -> Result<(), Rejection> {
-        let prompt = request.prompt_tokens();
-        let tokens = prompt + u64::from(request.output_tokens);
-        if let Some(context) = self.config.context_tokens
-            && tokens > u64::from(context)
-        {
-            return Err(Rejection::PromptTooLong { tokens, context });
-        }
-        // The last token is never fed, so it needs no room.
-        let blocks = (tokens - 1).div_ceil(u64::from(self.config.block_tokens));
-        if blocks > u64::from(self.config.kv_blocks) {
-            return Err(Rejection::PoolTooSmall { blocks, pool: self.config.kv_blocks });
-        }
+        self.config.fits(&request)?;
         let held = self.pool.open(&request, admitted);
         let sequence = Sequence::new(request, arrival, admitted, held);
         self.pending_tokens += sequence.pending();

@@ -4,7 +4,7 @@
 use cr_cost::CostModel;
 use cr_engine::ShardConfig;
 use cr_replay::sink::JsonLines;
-use cr_replay::{Fleet, Outcome, PlanFrom, RunSpec, run};
+use cr_replay::{Clock, Fault, Fleet, Outcome, PlanFrom, Replan, RunSpec, run};
 use cr_report::events::{Header, SCHEMA};
 use cr_routing::RoutingTable;
 use cr_trace::{ContentId, Request, RequestId, Segment, TraceError};
@@ -20,7 +20,8 @@ use std::sync::atomic::AtomicBool;
 pub(crate) enum Line {
     Header { schema: String, generator: String, policy: String, seed: u64, engine: String, model: String, device: String, shards: u32,
         block_tokens: u32, kv_blocks: u32, clock: String, durations: String, requests_expected: Option<u64>, warmup_s: f64,
-        slo: BTreeMap<String, f64>, plan_requests: Option<u64>, in_sample: bool, qps: Option<f64> },
+        slo: BTreeMap<String, f64>, plan_requests: Option<u64>, in_sample: bool, qps: Option<f64>, replan: Option<serde_json::Value>,
+        faults: Option<Vec<String>>, routers: Option<u32>, view_lag_s: Option<f64>, protect_admitted: Option<bool>, assumes: Option<String> },
     Finish { t_s: f64, id: u64, key: String, tenant: String, shard: u32, admitted: bool, arrival_s: f64, queue_s: f64, ttft_s: f64,
         tpot_s: Option<f64>, e2e_s: f64, prompt_tokens: u64, cached_tokens: u64, cached_by_scope: BTreeMap<String, u64>,
         output_tokens: u64, retries: u32, preemptions: u32, measured: Option<bool> },
@@ -70,22 +71,38 @@ pub(crate) struct Setting {
     pub(crate) warmup_s: f64,
     pub(crate) tables: Vec<Arc<RoutingTable>>,
     pub(crate) plan_from: Option<PlanFrom>,
+    pub(crate) replan: Option<Replan>,
+    pub(crate) faults: Vec<Fault>,
+    pub(crate) view_lag_s: f64,
+    pub(crate) routers: u32,
+    pub(crate) clock: Clock,
 }
 
 impl Setting {
     pub(crate) fn new(policy: &'static str, shards: u32) -> Setting {
         let config = ShardConfig { kv_blocks: 256, ..ShardConfig::default() };
-        Setting { policy, seed: 42, shards, config, warmup_s: 0.0, tables: Vec::new(), plan_from: None }
+        Setting {
+            policy,
+            seed: 42,
+            shards,
+            config,
+            warmup_s: 0.0,
+            tables: Vec::new(),
+            plan_from: None,
+            replan: None,
+            faults: Vec::new(),
+            view_lag_s: 0.0,
+            routers: 1,
+            clock: Clock::Virtual,
+        }
     }
 
-    /// The run's outcome and the bytes of its events.
-    pub(crate) fn run_with(
-        &self,
-        trace: impl Iterator<Item = Result<Request, TraceError>>,
-        interrupt: &AtomicBool,
-    ) -> (Outcome, Vec<u8>) {
-        let cost = Arc::new(CostModel::by_name_or_path("worked-example").expect("is built in"));
-        let spec = RunSpec {
+    fn cost() -> Arc<CostModel> {
+        Arc::new(CostModel::by_name_or_path("worked-example").expect("is built in"))
+    }
+
+    fn spec(&self) -> RunSpec {
+        RunSpec {
             header: Header {
                 schema: SCHEMA.into(),
                 generator: "test".into(),
@@ -106,13 +123,36 @@ impl Setting {
             vnodes: 100,
             tables: self.tables.clone(),
             plan_from: self.plan_from,
+            replan: self.replan,
+            faults: self.faults.clone(),
+            view_lag_s: self.view_lag_s,
+            routers: self.routers,
+            clock: self.clock,
             ..RunSpec::default()
-        };
-        let fleet = Fleet::simulated(self.shards, self.config, &cost);
+        }
+    }
+
+    /// The run's outcome and the bytes of its events.
+    pub(crate) fn run_with(
+        &self,
+        trace: impl Iterator<Item = Result<Request, TraceError>>,
+        interrupt: &AtomicBool,
+    ) -> (Outcome, Vec<u8>) {
+        let spec = self.spec();
+        let fleet = Fleet::simulated(self.shards, self.config, &Self::cost());
         let mut bytes = Vec::new();
         let outcome = run(&spec, fleet, trace, &mut JsonLines::new(&mut bytes), interrupt)
             .expect("the run can be made");
         (outcome, bytes)
+    }
+
+    /// Why the run cannot be made.
+    pub(crate) fn refused(&self) -> String {
+        let fleet = Fleet::simulated(self.shards, self.config, &Self::cost());
+        let nothing = std::iter::empty();
+        let outcome =
+            run(&self.spec(), fleet, nothing, &mut cr_replay::sink::NoSink, &AtomicBool::new(false));
+        outcome.expect_err("is refused").to_string()
     }
 
     pub(crate) fn run(&self, trace: &[Request]) -> (Outcome, Vec<u8>) {

@@ -236,7 +236,7 @@ impl Aggregator {
             self.tpot_s.record(tpot_s);
         }
         self.timeline.finish(event);
-        self.tenants.record(&event.tenant, event.ttft_s);
+        self.tenants.record(event);
         self.fleet.finish(event.shard);
     }
 

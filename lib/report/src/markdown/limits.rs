@@ -77,7 +77,8 @@ fn limits(record: &Record) -> Vec<String> {
     }
     if record.file.runs.iter().any(|run| run.in_sample) {
         limits.push(
-            "In sample: a table was planned from the very requests it is tested on, which flatters it."
+            "In sample: a table was planned from a trace, or from requests that were still to come. If from the requests it is \
+             tested on, it knew what no router could, which flatters it."
                 .into(),
         );
     }

@@ -1,7 +1,7 @@
 //! Routing policies: one file each, its rule and source at the top.
 //!
 //! Contract of the family. The caller calls [`Policy::on_arrival`] and then [`Policy::route`] once for every request in
-//! order of arrival, [`Policy::on_finish`] once for every request that was routed and has finished or failed, and
+//! order of arrival, and [`Policy::route`] once more where its shard died under it; [`Policy::on_finish`] once for every request that was routed and has finished or failed, and
 //! [`Policy::on_fault`] whenever a shard goes down or comes back. A policy must return a shard that is up in the view,
 //! or `None` exactly when no shard is up. It draws randomness only from the stream it is given, and reads no clock.
 //!
@@ -16,6 +16,7 @@ mod flat;
 mod index;
 mod ladder;
 mod least_loaded;
+mod lru_oracle;
 mod preble;
 mod registry;
 mod ring;
@@ -28,6 +29,7 @@ pub use dualmap::DualMap;
 pub use flat::Flat;
 pub use ladder::{Ladder, Rung};
 pub use least_loaded::LeastLoaded;
+pub use lru_oracle::LruOracle;
 pub use preble::Preble;
 pub use registry::{PolicyConfig, PolicyError, PolicyTuning, build, build_tuned, names, routes_by_table};
 pub use ring::{DEFAULT_VNODES, Ring};

@@ -1,8 +1,8 @@
 //! Policies by name.
 
 use super::{
-    CacheRoute, Chwbl, DEFAULT_VNODES, DualMap, Flat, Ladder, LeastLoaded, Policy, Preble, RoundRobin, Rung,
-    Sticky,
+    CacheRoute, Chwbl, DEFAULT_VNODES, DualMap, Flat, Ladder, LeastLoaded, LruOracle, Policy, Preble,
+    RoundRobin, Rung, Sticky,
 };
 use crate::table::{MAX_SHARDS, RoutingTable};
 use cr_cost::CostModel;
@@ -51,6 +51,36 @@ impl Default for PolicyTuning {
             drain_tokens_per_s: 1_000.0 / 0.07988,
             kv_tokens: 40_071 * 16,
             cost: published_cost(),
+        }
+    }
+}
+
+impl PolicyTuning {
+    /// The published values, but for what `cost` and a pool of `kv_tokens` tokens tell: prefill drains at the marginal cost of
+    /// a token.
+    pub fn of_cost(cost: CostModel, kv_tokens: u64) -> PolicyTuning {
+        const TOKENS: u64 = 1_000;
+        let marginal_s = cost.prefill(TOKENS + 1, 0).since(cost.prefill(1, 0)).as_s();
+        let published = PolicyTuning::default();
+        let drain_tokens_per_s =
+            if marginal_s > 0.0 { TOKENS as f64 / marginal_s } else { published.drain_tokens_per_s };
+        PolicyTuning { drain_tokens_per_s, kv_tokens, cost, ..published }
+    }
+
+    /// What a policy of this name assumes, in words; nothing for one that assumes nothing.
+    pub fn assumed_by(&self, policy: &str) -> Option<String> {
+        let kv = self.kv_tokens;
+        match policy {
+            "chwbl" => Some(format!("epsilon {}", self.epsilon)),
+            "dualmap" => Some(format!(
+                "TTFT within {} s, {:.0} prefill tokens/s, {kv} KV tokens a shard",
+                self.slo_ttft_s, self.drain_tokens_per_s
+            )),
+            "preble" => Some(format!("cost model {}, {kv} KV tokens a shard", self.cost.name)),
+            "lru-oracle" => Some(format!(
+                "{kv} KV tokens a shard; every router sees where each key was last sent, at once"
+            )),
+            _ => None,
         }
     }
 }
@@ -120,6 +150,7 @@ const POLICIES: &[(&str, Make)] = &[
     ("chwbl", |config, tuning| Box::new(Chwbl::new(config.shards, config.vnodes, tuning.epsilon))),
     ("dualmap", |config, tuning| Box::new(DualMap::new(config.shards, tuning))),
     ("preble", |config, tuning| Box::new(Preble::new(config.shards, tuning))),
+    ("lru-oracle", |config, tuning| Box::new(LruOracle::new(config.shards, tuning.kv_tokens))),
     ("cacheroute", |config, _| Box::new(CacheRoute::new(config.table.clone()))),
     ("affinity", |config, _| Box::new(Ladder::new(Rung::Affinity, config.table.as_ref()))),
     ("affinity+replication", |config, _| Box::new(Ladder::new(Rung::Replication, config.table.as_ref()))),
