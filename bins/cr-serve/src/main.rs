@@ -10,6 +10,7 @@ mod fleet;
 mod generate;
 mod listen;
 mod model;
+mod piped;
 mod report;
 mod requests;
 mod run;

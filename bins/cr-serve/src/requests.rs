@@ -18,7 +18,10 @@ impl Requests {
 
 impl EventSink for Requests {
     fn event(&mut self, event: &Event) -> io::Result<()> {
-        self.0.observe(event).map_err(io::Error::other)
+        self.0.observe(event).map_err(|error| match error.into_kind() {
+            csv::ErrorKind::Io(error) => error,
+            other => io::Error::other(format!("{other:?}")),
+        })
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -5,7 +5,7 @@ use crate::listen::Listen;
 use crate::requests::Requests;
 use crate::tables::{self, Routing};
 use crate::watch::Watch;
-use crate::{engine, report};
+use crate::{engine, piped, report};
 use cr_cli::signals::Interrupt;
 use cr_cli::{CommonArgs, Exit, Input, InputContext, Output, Progress, bad_input};
 use cr_engine::ShardConfig;
@@ -29,6 +29,7 @@ pub(crate) fn run(args: &RunArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
         ..engine::shard_config(&args.pool, &args.measure)?
     };
     let input = Input::open(&args.trace)?;
+    let is_file = input.bytes.is_some();
     let trace = TraceReader::new(input.reader, &input.name).bad_input()?;
     let plan_from = tables::plan_from(&args.routing, trace.header(), &args.trace)?;
     let requests = trace.header().and_then(|header| header.requests);
@@ -68,6 +69,7 @@ pub(crate) fn run(args: &RunArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
         clock,
     };
     let fleet = engine.fleet(routing.shards, shard)?;
+    let trace = piped::Requests::new(trace, is_file, &interrupt);
     let outcome = cr_replay::run(&spec, fleet, trace, &mut sinks, &interrupt.flag());
     progress.finish();
     let outcome = outcome.map_err(classify)?;

@@ -19,8 +19,8 @@ pub enum ReplayError {
     /// The model cannot be set up, or failed in a step.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// The events cannot be written.
-    #[error("cannot write the events: {0}")]
+    /// An output cannot be written; it says itself which.
+    #[error(transparent)]
     Sink(#[from] std::io::Error),
     /// A plan from the head of the trace, or from an interval of it, cannot be made.
     #[error("cannot plan from the trace: {0}")]

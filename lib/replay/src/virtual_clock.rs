@@ -38,6 +38,8 @@ impl<'a, I: Iterator<Item = Result<Request, TraceError>>> VirtualClock<'a, I> {
             }
             match self.advance() {
                 Ok(true) => {}
+                // A trace that is interrupted while it waits for a line looks like one that has ended.
+                Ok(false) if interrupt.load(Ordering::Relaxed) => break Some(Stop::Interrupted),
                 Ok(false) => break None,
                 Err(ReplayError::Trace(error)) => break Some(Stop::Trace(error)),
                 Err(ReplayError::Engine(error)) => break Some(Stop::Engine(error)),

@@ -12,8 +12,7 @@ use std::io::BufRead;
 /// The longest line that is read, in bytes. A snapshot of 10,000 shards takes about 4 MB.
 pub const MAX_LINE_BYTES: usize = 64 << 20;
 
-/// The most shards that a header may name.
-pub const MAX_SHARDS: u32 = 100_000;
+pub use cr_trace::MAX_SHARDS;
 
 /// The latest time that an event may name, in seconds; beyond it virtual time itself overflows.
 pub const MAX_S: f64 = cr_trace::Time::MAX_S;

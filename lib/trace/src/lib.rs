@@ -44,6 +44,6 @@ pub use content::{ContentId, Prompt, Scope, Segment};
 pub use digest::TraceDigest;
 pub use error::{Place, TraceError};
 pub use native::{TRACE_SCHEMA, TraceHeader, TraceReader, TraceWriter};
-pub use request::{Key, Request, RequestId, SessionId, ShardId};
+pub use request::{Key, MAX_SHARDS, Request, RequestId, SessionId, ShardId};
 pub use stream::{Stream, stream};
 pub use time::Time;

@@ -19,6 +19,9 @@ impl fmt::Display for RequestId {
     }
 }
 
+/// The most shards of a fleet, in tables, runs and reports alike: a slip of the keyboard must not ask for gigabytes.
+pub const MAX_SHARDS: u32 = 65_536;
+
 /// Names one shard: a logical server with a KV pool of its own, numbered from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -68,6 +68,8 @@ impl<I: Iterator<Item = Result<Request, TraceError>>> WallClock<'_, I> {
             }
             match self.advance() {
                 Ok(true) => {}
+                // A trace that is interrupted while it waits for a line looks like one that has ended.
+                Ok(false) if interrupt.load(Ordering::Relaxed) => return Ok(Some(Stop::Interrupted)),
                 Ok(false) => return Ok(None),
                 Err(ReplayError::Trace(error)) => return Ok(Some(Stop::Trace(error))),
                 Err(ReplayError::Engine(error)) => return Ok(Some(Stop::Engine(error))),

@@ -51,7 +51,7 @@ impl Inbox {
     /// Waits until there is an order.
     fn wait(&self) {
         let orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
-        let _ = self.came.wait_while(orders, |orders| orders.is_empty());
+        drop(self.came.wait_while(orders, |orders| orders.is_empty()));
     }
 
     /// Sleeps for as long as a step takes; false where an order breaks it off.

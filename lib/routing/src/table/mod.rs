@@ -24,8 +24,7 @@ pub(crate) use sorted::sort_by_key;
 /// The schema of a table, in its first field.
 pub const SCHEMA: &str = "cacheroute.table/1";
 
-/// More shards than this are refused: a slip of the keyboard must not ask for gigabytes.
-pub const MAX_SHARDS: u32 = 65_536;
+pub use cr_trace::MAX_SHARDS;
 
 /// The shards of one key, ascending. Four fit without a heap allocation.
 pub type ShardSet = SmallVec<[ShardId; 4]>;
