@@ -3,7 +3,7 @@
 use clap::Args as ClapArgs;
 use cr_cli::{bad_input, quantity};
 use cr_engine::ShardConfig;
-use cr_replay::{Engine, Fault, Replan};
+use cr_replay::{Assume, Engine, Fault, Replan};
 use cr_routing::policy::PolicyTuning;
 
 #[derive(ClapArgs, Debug)]
@@ -80,7 +80,7 @@ fn routers(text: &str) -> Result<u32, String> {
 #[command(next_help_heading = "What policies assume")]
 pub(crate) struct AssumeArgs {
     /// chwbl: slack over the mean load
-    #[arg(long, value_name = "E", default_value_t = 0.25)]
+    #[arg(long, value_name = "E", default_value = "0.25", value_parser = epsilon)]
     chwbl_epsilon: f64,
     /// dualmap: TTFT within which pending prefill must clear [default: --slo-ttft-p99, else 3.5s]
     #[arg(long, value_name = "TIME", value_parser = quantity::seconds)]
@@ -93,6 +93,13 @@ pub(crate) struct AssumeArgs {
     assumed_kv_tokens: Option<u64>,
 }
 
+fn epsilon(text: &str) -> Result<f64, String> {
+    match text.trim().parse::<f64>() {
+        Ok(value) if (0.0..=1e6).contains(&value) => Ok(value),
+        _ => Err(format!("{text:?} is no slack; it is a number from 0 on, such as 0.25")),
+    }
+}
+
 impl AssumeArgs {
     /// What policies assume of these shards.
     pub(crate) fn tuning(
@@ -101,13 +108,12 @@ impl AssumeArgs {
         shard: &ShardConfig,
         slo_ttft_s: Option<f64>,
     ) -> PolicyTuning {
-        let known = engine.tuning(shard);
-        PolicyTuning {
-            epsilon: self.chwbl_epsilon,
-            slo_ttft_s: self.dualmap_slo.or(slo_ttft_s).unwrap_or(known.slo_ttft_s),
-            drain_tokens_per_s: self.dualmap_drain.unwrap_or(known.drain_tokens_per_s),
-            kv_tokens: self.assumed_kv_tokens.unwrap_or(known.kv_tokens),
-            ..known
-        }
+        let assume = Assume {
+            chwbl_epsilon: Some(self.chwbl_epsilon),
+            dualmap_slo_s: self.dualmap_slo,
+            dualmap_drain: self.dualmap_drain,
+            kv_tokens: self.assumed_kv_tokens,
+        };
+        assume.over(engine.tuning(shard), slo_ttft_s)
     }
 }

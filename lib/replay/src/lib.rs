@@ -14,6 +14,7 @@
 
 mod agenda;
 mod arrivals;
+pub mod assume;
 pub mod calibrate;
 pub mod control;
 pub mod decoupled;
@@ -37,6 +38,7 @@ pub mod validate;
 mod virtual_clock;
 mod wall;
 
+pub use assume::Assume;
 pub use control::Replan;
 pub use engines::Engine;
 pub use error::ReplayError;

@@ -4,7 +4,7 @@ use super::plan;
 use super::sweep::{Cell, Ready};
 use crate::run::{Outcome, RunSpec, run};
 use crate::sink::EventSink;
-use crate::{PlanFrom, ReplayError};
+use crate::{PlanFrom, Replan, ReplayError};
 use cr_report::events::{Header, SCHEMA};
 use cr_routing::RoutingTable;
 use cr_trace::Request;
@@ -74,6 +74,7 @@ impl<'a> Batch<'a> {
             slo: suite.slo,
             plan_requests: head + share(suite.settle),
             in_sample: self.table.as_ref().is_some_and(|table| table.meta().in_sample),
+            protect_admitted: suite.fleet.protect_admitted,
             ..Header::default()
         };
         let by_table = cr_routing::policy::routes_by_table(&cell.policy);
@@ -86,6 +87,15 @@ impl<'a> Batch<'a> {
                 qcap: suite.qcap,
                 warm_slots: suite.warm_slots,
             }),
+            replan: suite.replan.map(|replan| Replan {
+                qcap: replan.qcap.or(suite.qcap),
+                warm_slots: replan.warm_slots.or(suite.warm_slots),
+                ..replan
+            }),
+            faults: suite.faults.clone(),
+            view_lag_s: suite.fleet.view_lag_s,
+            routers: suite.fleet.routers,
+            tuning: suite.assume.over(engine.tuning(&suite.shard_config()), suite.slo.ttft_p99_s),
             ..RunSpec::default()
         };
         let fleet = engine.fleet(suite.fleet.shards, suite.shard_config())?;

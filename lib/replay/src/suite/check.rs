@@ -62,10 +62,10 @@ impl Suite {
             (None, Some(PlanSource::SeparateTrace { requests: 0 })) => {
                 return Some("plan.requests is 0; a plan needs requests to count".into());
             }
-            (None, None) => {
+            (None, None) if self.replan.is_none() => {
                 let planned = |policy: &&String| cr_routing::policy::routes_by_table(policy);
                 if let Some(policy) = self.policies.iter().find(planned) {
-                    return Some(format!("{policy} needs a plan: give plan_from = 0.2, or [plan]"));
+                    return Some(format!("{policy} needs a plan: give plan_from = 0.2, [plan], or [replan]"));
                 }
             }
             _ => {}
@@ -113,9 +113,24 @@ impl Suite {
         if u64::from(fleet.kv_blocks) * u64::from(fleet.block_tokens) > u64::from(u32::MAX) / 2 {
             return Some("fleet.kv_blocks times block_tokens is above 2 billion tokens a shard".into());
         }
-        let times = [Some(self.warmup_s), self.timeout_s, self.slo.ttft_p99_s];
+        if let Some(fault) = self.faults.iter().find(|fault| fault.shard.0 >= fleet.shards) {
+            return Some(format!(
+                "fault \"{fault}\": there is no such shard; the last one is {}",
+                fleet.shards - 1
+            ));
+        }
+        if !(1..=crate::run::MAX_ROUTERS).contains(&fleet.routers) {
+            let most = crate::run::MAX_ROUTERS;
+            return Some(format!("fleet.routers is {}; there are 1 to {most}", fleet.routers));
+        }
+        if let Some(what) = self.replan.and_then(|replan| replan.fault()) {
+            return Some(format!("replan: {what}"));
+        }
+        let times = [Some(fleet.view_lag_s), Some(self.warmup_s), self.timeout_s, self.slo.ttft_p99_s];
         if times.iter().flatten().any(|s| !(0.0..=Time::MAX_S).contains(s)) {
-            return Some("warmup_s, timeout_s and slo.ttft_p99_s are seconds, not negative".into());
+            return Some(
+                "fleet.view_lag_s, warmup_s, timeout_s and slo.ttft_p99_s are seconds, not negative".into(),
+            );
         }
         if self.objectives.iter().any(|objective| !positive(objective.p99_s)) {
             return Some("objectives need a p99_s above 0".into());

@@ -1,7 +1,7 @@
 //! The file of a suite (`cacheroute.suite/1`). `docs/suites.md` lists every field.
 
 use super::vary::Axis;
-use crate::{Engine, ReplayError};
+use crate::{Assume, Engine, Fault, Replan, ReplayError};
 use cr_cost::CostModel;
 use cr_engine::ShardConfig;
 use cr_engine::model::{ModelConfig, StepTimes};
@@ -78,6 +78,15 @@ pub struct Suite {
     /// Further objectives, each with a capacity of its own.
     #[serde(default)]
     pub objectives: Vec<Objective>,
+    /// A new table every interval, with the ceilings of the suite.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replan: Option<Replan>,
+    /// What happens to shards, a sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<Fault>,
+    /// What policies assume of the shards.
+    #[serde(default)]
+    pub assume: Assume,
     /// How much traffic.
     pub load: Load,
     /// The shards.
@@ -162,6 +171,12 @@ pub struct FleetSpec {
     pub max_running: u32,
     /// Points a shard on hash rings.
     pub vnodes: u32,
+    /// Routers that share the fleet.
+    pub routers: u32,
+    /// How old the state is that routers see, in seconds.
+    pub view_lag_s: f64,
+    /// Whether pools evict blocks of keys that are not admitted first.
+    pub protect_admitted: bool,
 }
 
 impl Default for FleetSpec {
@@ -173,6 +188,9 @@ impl Default for FleetSpec {
             token_budget: 512,
             max_running: 256,
             vnodes: cr_routing::policy::DEFAULT_VNODES,
+            routers: 1,
+            view_lag_s: 0.0,
+            protect_admitted: false,
         }
     }
 }
@@ -219,6 +237,7 @@ impl Suite {
             token_budget: self.fleet.token_budget,
             max_running: self.fleet.max_running,
             timeout: self.timeout_s.map(Time::from_s),
+            protect_admitted: self.fleet.protect_admitted,
             ..ShardConfig::default()
         }
     }

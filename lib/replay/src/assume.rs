@@ -1,0 +1,61 @@
+//! What policies assume of the shards: what somebody says, else what the run itself tells.
+
+use cr_routing::policy::PolicyTuning;
+use serde::{Deserialize, Serialize};
+
+/// Assumptions that somebody states; the rest follows from the engine ([`crate::Engine::tuning`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Assume {
+    /// `chwbl`: ε, the slack over the mean load.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chwbl_epsilon: Option<f64>,
+    /// `dualmap`: TTFT within which pending prefill must clear, in seconds; the SLO of the run where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dualmap_slo_s: Option<f64>,
+    /// `dualmap`: prefill tokens per second that a shard clears.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dualmap_drain: Option<f64>,
+    /// `dualmap`, `preble`, `lru-oracle`: KV tokens of a shard.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kv_tokens: Option<u64>,
+}
+
+impl Assume {
+    /// These assumptions over `known` ones, with the run's bound on the p99 of TTFT where it has one.
+    pub fn over(&self, known: PolicyTuning, slo_ttft_s: Option<f64>) -> PolicyTuning {
+        PolicyTuning {
+            epsilon: self.chwbl_epsilon.unwrap_or(known.epsilon),
+            slo_ttft_s: self.dualmap_slo_s.or(slo_ttft_s).unwrap_or(known.slo_ttft_s),
+            drain_tokens_per_s: self.dualmap_drain.unwrap_or(known.drain_tokens_per_s),
+            kv_tokens: self.kv_tokens.unwrap_or(known.kv_tokens),
+            ..known
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cr_cost::CostModel;
+
+    #[test]
+    fn what_is_said_comes_before_what_is_known_and_that_before_what_was_published() {
+        let cost = CostModel::by_name_or_path("worked-example").expect("is built in");
+        let known = PolicyTuning::of_cost(cost, 4_096);
+        // 0.1 ms a prompt token.
+        assert!((known.drain_tokens_per_s - 10_000.0).abs() < 1e-6);
+        assert_eq!((known.kv_tokens, known.epsilon), (4_096, 0.25));
+        let nothing = Assume::default();
+        assert_eq!(nothing.over(known.clone(), None), known);
+        assert_eq!(nothing.over(known.clone(), Some(2.0)).slo_ttft_s, 2.0);
+        let said = Assume { dualmap_slo_s: Some(1.0), dualmap_drain: Some(500.0), ..nothing };
+        let tuning = said.over(known, Some(2.0));
+        assert_eq!((tuning.slo_ttft_s, tuning.drain_tokens_per_s), (1.0, 500.0));
+        assert_eq!(
+            tuning.assumed_by("dualmap").as_deref(),
+            Some("TTFT within 1 s, 500 prefill tokens/s, 4096 KV tokens a shard")
+        );
+        assert_eq!(tuning.assumed_by("flat"), None);
+    }
+}
