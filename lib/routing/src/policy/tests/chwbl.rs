@@ -50,6 +50,33 @@ fn no_load_ever_exceeds_the_bound() {
     }
 }
 
+/// Regression of a class of bugs: bounded loads that act on noise. At low load the published bound is one request, so a key
+/// leaves its shard when that serves anybody at all: that is the rule, and nothing beyond it may move a key.
+#[test]
+fn at_low_load_only_a_busy_home_moves_a_key() {
+    let mut policy = Chwbl::new(8, DEFAULT_VNODES, 0.25);
+    let mut sticky = Sticky::new(8, DEFAULT_VNODES);
+    let mut rng = stream(1, "policy");
+    for n in 0..200u64 {
+        let request = request(n, &format!("k{n}"));
+        let home = sticky.route(&request, &view(&idle(8)), &mut rng).expect("all are up");
+        let mut go =
+            |fleet: &[ShardView]| policy.route(&request, &view(fleet), &mut rng).expect("all are up");
+        assert_eq!(go(&idle(8)), home, "an idle fleet");
+        let mut fleet = idle(8);
+        fleet[(home.index() + 3) % 8].load = 5;
+        assert_eq!(go(&fleet), home, "noise elsewhere");
+        // ⌈1.25 · 2 / 8⌉ = 1: one request at home is at the bound.
+        let mut fleet = idle(8);
+        fleet[home.index()].load = 1;
+        assert_ne!(go(&fleet), home, "a busy home");
+        // ⌈1.25 · 8 / 8⌉ = 2: one at home is none too many once every shard has one.
+        let mut fleet = vec![ShardView { up: true, load: 1, ..ShardView::default() }; 8];
+        fleet[(home.index() + 1) % 8].load = 0;
+        assert_eq!(go(&fleet), home, "a fleet at work");
+    }
+}
+
 /// With slack enough it is `sticky`; the hot key leaves its shard only when that is full.
 #[test]
 fn a_key_stays_while_there_is_room() {

@@ -45,6 +45,49 @@ proptest! {
     }
 }
 
+/// A shard dies or returns, or a request is routed (and perhaps finishes at once).
+type Event = Result<(u32, bool), (u32, bool)>;
+
+proptest! {
+    /// Whatever dies and returns, down to none being up: a policy goes on, and keeps its promise.
+    #[test]
+    fn copes_with_any_shards_being_down(
+        shards in 1u32..6,
+        events in proptest::collection::vec(prop_oneof![
+            (0u32..6, any::<bool>()).prop_map(Event::Ok),
+            (0u32..12, any::<bool>()).prop_map(Event::Err),
+        ], 1..60),
+        seed in any::<u64>(),
+    ) {
+        for mut policy in every_policy(shards) {
+            let mut fleet = idle(shards);
+            let mut rng = stream(seed, "policy");
+            for (id, event) in events.iter().enumerate() {
+                match *event {
+                    Ok((shard, up)) => {
+                        let shard = ShardId(shard % shards);
+                        fleet[shard.index()] = ShardView { up, ..ShardView::default() };
+                        policy.on_fault(shard, up);
+                    }
+                    Err((key, finishes)) => {
+                        let request = request(id as u64, &format!("k{key}"));
+                        policy.on_arrival(&request, Time::ZERO);
+                        let chosen = policy.route(&request, &view(&fleet), &mut rng);
+                        prop_assert_eq!(chosen.is_some(), fleet.iter().any(|shard| shard.up), "{}", policy.name());
+                        let Some(shard) = chosen else { continue };
+                        prop_assert!(fleet[shard.index()].up, "{}", policy.name());
+                        if finishes {
+                            policy.on_finish(&Departure { request: &request, shard, at: Time::ZERO, output_tokens: 1 });
+                        } else {
+                            fleet[shard.index()].load += 1;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn the_same_stream_gives_the_same_route() {
     let shards = idle(5);
