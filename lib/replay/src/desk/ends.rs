@@ -1,0 +1,116 @@
+//! How requests end: finished, failed, cancelled, interrupted. Each once.
+
+use super::Desk;
+use crate::ReplayError;
+use crate::arrivals::Arrival;
+use crate::narrator::Failure;
+use crate::serving::Serving;
+use cr_engine::{Departed, Rejection};
+use cr_report::events::FailReason;
+use cr_routing::policy::Departure;
+use cr_trace::{Request, ShardId, TraceError};
+use std::sync::Arc;
+
+impl<S: Serving, I: Iterator<Item = Result<Request, TraceError>>> Desk<'_, S, I> {
+    pub(super) fn fail(&mut self, arrival: Arrival, failure: Failure) -> Result<(), ReplayError> {
+        let id = arrival.request.id;
+        let retries = u32::from(self.retried.remove(&id));
+        self.narrator.fail(&arrival, true, self.now, failure, retries)?;
+        self.arrivals.ended(id, self.now, false);
+        self.cancel()
+    }
+
+    /// Tells of requests that will never arrive because their predecessor failed.
+    pub(super) fn cancel(&mut self) -> Result<(), ReplayError> {
+        while let Some((arrival, at)) = self.arrivals.next_cancelled() {
+            let detail = match arrival.request.after {
+                Some(predecessor) => format!("request {predecessor} failed at {} s", at.as_s()),
+                None => String::new(),
+            };
+            let failure = Failure { shard: None, reason: FailReason::PredecessorFailed, detail };
+            self.narrator.fail(&arrival, false, self.now, failure, 0)?;
+            self.arrivals.ended(arrival.request.id, self.now, false);
+        }
+        Ok(())
+    }
+
+    /// Tells of the requests that have left a shard.
+    pub(crate) fn see_off(
+        &mut self,
+        shard: ShardId,
+        departed: impl Iterator<Item = Departed>,
+    ) -> Result<(), ReplayError> {
+        self.observe(shard);
+        for departed in departed {
+            if departed.finished {
+                self.finish(shard, &departed)?;
+            } else {
+                let waited = departed.left_at.since(departed.arrival).as_s();
+                let detail = format!("not finished {waited} s after its arrival");
+                self.lose(
+                    shard,
+                    &departed,
+                    Failure { shard: Some(shard), reason: FailReason::Timeout, detail },
+                )?;
+            }
+        }
+        self.cancel()
+    }
+
+    fn finish(&mut self, shard: ShardId, departed: &Departed) -> Result<(), ReplayError> {
+        let id = departed.request.id;
+        let (ordinal, retries) = (self.arrivals.ordinal(id), u32::from(self.retried.remove(&id)));
+        self.narrator.finish(departed, shard, ordinal, retries)?;
+        self.routers.finished(ordinal, &departure(departed, shard));
+        self.arrivals.ended(id, self.now, true);
+        Ok(())
+    }
+
+    /// A request leaves a shard for good without an answer.
+    pub(super) fn lose(
+        &mut self,
+        shard: ShardId,
+        departed: &Departed,
+        failure: Failure,
+    ) -> Result<(), ReplayError> {
+        let id = departed.request.id;
+        let (ordinal, retries) = (self.arrivals.ordinal(id), u32::from(self.retried.remove(&id)));
+        self.narrator.fail(&arrival_of(departed, ordinal), true, self.now, failure, retries)?;
+        self.routers.finished(ordinal, &departure(departed, shard));
+        self.arrivals.ended(id, self.now, false);
+        Ok(())
+    }
+
+    /// Fails what was still on a shard when the run was stopped.
+    pub(crate) fn interrupt(&mut self, shard: ShardId, departed: Vec<Departed>) -> Result<(), ReplayError> {
+        for departed in departed {
+            self.lose(shard, &departed, interrupted(Some(shard)))?;
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn arrival_of(departed: &Departed, ordinal: u64) -> Arrival {
+    Arrival { request: Arc::clone(&departed.request), at: departed.arrival, ordinal }
+}
+
+fn departure(departed: &Departed, shard: ShardId) -> Departure<'_> {
+    let output_tokens = departed.output_tokens;
+    Departure { request: &departed.request, shard, at: departed.left_at, output_tokens }
+}
+
+pub(super) fn interrupted(shard: Option<ShardId>) -> Failure {
+    Failure { shard, reason: FailReason::Interrupted, detail: "the run was stopped".into() }
+}
+
+/// A rejection as the events tell it.
+pub(super) fn explain(rejection: &Rejection) -> (FailReason, String) {
+    match rejection {
+        Rejection::PromptTooLong { tokens, context } => {
+            (FailReason::PromptTooLong, format!("{tokens} tokens of prompt and output, context is {context}"))
+        }
+        Rejection::PoolTooSmall { blocks, pool } => {
+            (FailReason::PoolTooSmall, format!("{blocks} KV blocks needed, the pool has {pool}"))
+        }
+    }
+}
