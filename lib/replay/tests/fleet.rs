@@ -300,6 +300,26 @@ fn a_week_of_silence_does_not_fill_the_disk() {
     assert_eq!(outcome.summary.requests.completed, 2);
 }
 
+#[test]
+fn an_interruption_ends_those_that_wait_as_well() {
+    let mut trace = steady(100, 5, 0.004);
+    for id in (3..100).step_by(4) {
+        trace[id].after = Some(cr_trace::RequestId(id as u64 - 3));
+        trace[id].think_s = Some(0.05);
+    }
+    let interrupt = std::sync::atomic::AtomicBool::new(false);
+    let stop_at_60 = trace.iter().cloned().map(|request| {
+        interrupt.fetch_or(request.id.0 == 60, std::sync::atomic::Ordering::Relaxed);
+        Ok(request)
+    });
+    let (outcome, bytes) = Setting::new("flat", 2).run_with(stop_at_60, &interrupt);
+    assert!(matches!(outcome.stopped, Some(cr_replay::Stop::Interrupted)));
+    let (finished, failed) = ends(&bytes);
+    assert!(failed.len() > 5 && failed.iter().all(|(_, reason)| reason == "interrupted"), "{failed:?}");
+    let offered = finished.len() + failed.len();
+    assert!((60..=61).contains(&offered), "{offered}: the one read last may not have arrived");
+}
+
 fn any_fault(shards: u32) -> impl Strategy<Value = Fault> {
     let lasting = proptest::option::of(1u64..400);
     (0..shards, 0u64..1_500, lasting, 0..4u8).prop_map(|(shard, at, lasting, which)| {

@@ -73,20 +73,27 @@ impl<S: Serving, I: Iterator<Item = Result<Request, TraceError>>> Desk<'_, S, I>
         departed: &Departed,
         failure: Failure,
     ) -> Result<(), ReplayError> {
+        self.tell_lost(shard, departed, failure)?;
+        self.arrivals.ended(departed.request.id, self.now, false);
+        Ok(())
+    }
+
+    fn tell_lost(
+        &mut self,
+        shard: ShardId,
+        departed: &Departed,
+        failure: Failure,
+    ) -> Result<(), ReplayError> {
         let id = departed.request.id;
         let (ordinal, retries) = (self.arrivals.ordinal(id), u32::from(self.retried.remove(&id)));
         self.narrator.fail(&arrival_of(departed, ordinal), true, self.now, failure, retries)?;
         self.routers.finished(ordinal, &departure(departed, shard));
-        self.arrivals.ended(id, self.now, false);
         Ok(())
     }
 
-    /// Fails what was still on a shard when the run was stopped.
+    /// Fails what was still on a shard when the run was stopped. Who waits for it was stopped as well: it is told at the end.
     pub(crate) fn interrupt(&mut self, shard: ShardId, departed: Vec<Departed>) -> Result<(), ReplayError> {
-        for departed in departed {
-            self.lose(shard, &departed, interrupted(Some(shard)))?;
-        }
-        Ok(())
+        departed.iter().try_for_each(|gone| self.tell_lost(shard, gone, interrupted(Some(shard))))
     }
 }
 

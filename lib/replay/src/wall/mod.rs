@@ -47,7 +47,7 @@ pub(crate) fn run<I: Iterator<Item = Result<Request, TraceError>>>(
     let zero = Zero(Instant::now());
     let (fleet, news) = WallFleet::start(fleet, zero)?;
     let desk = Desk::new(spec, fleet, trace, sink)?;
-    let mut clock = WallClock { desk, news, zero, pace: Pace::default() };
+    let mut clock = WallClock { desk, news, zero, pace: Pace::default(), stopping: false };
     let stopped = clock.run(interrupt)?;
     clock.end(stopped)
 }
@@ -57,6 +57,8 @@ struct WallClock<'a, I> {
     news: Receiver<News>,
     zero: Zero,
     pace: Pace,
+    /// Shards have been told to stop.
+    stopping: bool,
 }
 
 impl<I: Iterator<Item = Result<Request, TraceError>>> WallClock<'_, I> {
@@ -133,6 +135,8 @@ impl<I: Iterator<Item = Result<Request, TraceError>>> WallClock<'_, I> {
         let Some((departed, what)) = self.desk.fleet.hear(news) else { return Ok(()) };
         match what {
             What::Stepped => self.desk.see_off(shard, departed.into_iter()),
+            // There is nowhere to go any more.
+            What::Evacuated(_) if self.stopping => self.desk.interrupt(shard, departed),
             What::Evacuated(kind) => self.desk.evacuated(shard, departed, kind),
             What::Stopped => self.desk.interrupt(shard, departed),
             What::Failed(error) => Err(error.into()),
@@ -142,6 +146,7 @@ impl<I: Iterator<Item = Result<Request, TraceError>>> WallClock<'_, I> {
     /// Stops the shards and sums up.
     fn end(mut self, stopped: Option<Stop>) -> Result<Outcome, ReplayError> {
         self.desk.fleet.stop();
+        self.stopping = true;
         while let Ok(news) = self.news.recv() {
             match self.hear(news) {
                 // The first failure ended the run; what other shards say of it adds nothing.
