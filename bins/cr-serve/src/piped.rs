@@ -16,7 +16,7 @@ type Item = Result<Request, TraceError>;
 
 /// The requests of a trace, file or pipe; after an interruption there are none.
 pub(crate) enum Requests<R> {
-    File(TraceReader<R>),
+    File(Box<TraceReader<R>>),
     Pipe(Receiver<Item>, Interrupt),
 }
 
@@ -24,7 +24,7 @@ impl<R: BufRead + Send + 'static> Requests<R> {
     /// Reads files as they are asked for and pipes ahead.
     pub(crate) fn new(trace: TraceReader<R>, is_file: bool, interrupt: &Interrupt) -> Requests<R> {
         if is_file {
-            return Requests::File(trace);
+            return Requests::File(Box::new(trace));
         }
         let (sender, receiver) = sync_channel(AHEAD);
         // The thread ends with the trace, with the run, or with the process, whichever comes first.
