@@ -20,7 +20,7 @@ pub enum ReplayError {
     #[error(transparent)]
     Engine(#[from] EngineError),
     /// An output cannot be written; it says itself which.
-    #[error(transparent)]
+    #[error("{0}")]
     Sink(#[from] std::io::Error),
     /// A plan from the head of the trace, or from an interval of it, cannot be made.
     #[error("cannot plan from the trace: {0}")]
