@@ -5,7 +5,7 @@
 
 use crate::WorkloadError;
 use crate::error::within;
-use cr_trace::{Stream, stream};
+use cr_trace::{Stream, Time, stream};
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
@@ -189,7 +189,8 @@ impl ProfileClock {
         ProfileClock { profile: profile.cloned(), walk, now: 0.0, start: 0.0, piece }
     }
 
-    /// The time at which as much traffic has passed as the mean rate brings in `seconds` more seconds.
+    /// The time at which as much traffic has passed as the mean rate brings in `seconds` more seconds; any time beyond
+    /// [`Time::MAX_S`] where that lies there.
     pub fn advance(&mut self, seconds: f64) -> f64 {
         let mut left = seconds;
         loop {
@@ -209,6 +210,10 @@ impl ProfileClock {
             }
             left -= rest.max(0.0);
             (self.now, self.start) = (end, end);
+            if end > Time::MAX_S {
+                // Later than any trace: how much later, nobody asks.
+                return end;
+            }
             self.piece = match &self.profile {
                 Some(profile) => profile.piece(end, &mut self.walk),
                 None => Piece::level(f64::INFINITY, 1.0),
