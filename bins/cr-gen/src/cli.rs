@@ -189,11 +189,7 @@ pub(crate) struct ThreadsArgs {
 #[derive(Args, Debug)]
 pub(crate) struct SpecArgs {
     /// The specification (TOML); - is stdin
-    #[arg(required_unless_present = "config")]
-    pub(crate) file: Option<String>,
-    /// The specification, as a flag
-    #[arg(long, value_name = "FILE", conflicts_with = "file")]
-    pub(crate) config: Option<String>,
+    pub(crate) file: String,
     /// End after so many requests, instead of where the file says
     #[arg(short = 'n', long, value_parser = count, value_name = "N")]
     pub(crate) requests: Option<u64>,

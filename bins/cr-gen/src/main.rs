@@ -11,12 +11,11 @@ mod stats_table;
 mod synth;
 mod text;
 
-use clap::Parser;
 use cli::{Cli, Command};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli: Cli = cr_cli::config::parse();
     cli.common.apply();
     cr_cli::run("cr-gen", || match &cli.command {
         Command::Zipf(args) => synth::run(&args.spec()?, &args.synth, &cli.common),

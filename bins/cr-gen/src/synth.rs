@@ -124,7 +124,7 @@ pub(crate) fn run(spec: &Spec, args: &SynthArgs, common: &CommonArgs) -> anyhow:
 
 /// Generates what a file specifies, with what flags change.
 pub(crate) fn run_file(args: &SpecArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
-    let file = args.config.as_deref().or(args.file.as_deref()).unwrap_or("-");
+    let file = args.file.as_str();
     let text = cr_cli::input::read_to_string(file)?;
     let name = if file == "-" { "<stdin>" } else { file };
     let mut spec = Spec::from_toml(&text, name).bad_input()?;

@@ -173,7 +173,7 @@ fn a_specification_file_and_what_flags_change() {
         serde_json::from_str(stdout(&changed).lines().next().expect("has one")).expect("is JSON");
     assert_eq!((&header["requests"], &header["seed"]), (&50.into(), &9.into()));
     assert_eq!(header["spec"]["arrivals"]["qps"], 7.0);
-    let by_flag = run(&["spec", "--config", file, "-n", "50", "--qps", "7", "--seed", "9"]);
+    let by_flag = run(&["spec", file, "-n", "50", "--qps", "7", "--seed", "9"]);
     assert_eq!(by_flag.stdout, changed.stdout);
 }
 

@@ -13,11 +13,10 @@ mod show;
 mod stream;
 
 use args::{Args, Command};
-use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args: Args = cr_cli::config::parse();
     args.common.apply();
     cr_cli::run("cr-plan", || match &args.command {
         None => plan::run(&args.plan, &args.common),

@@ -20,11 +20,10 @@ mod validate;
 mod watch;
 
 use args::{Args, Command};
-use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args: Args = cr_cli::config::parse();
     args.common.apply();
     let common = &args.common;
     cr_cli::run("cr-serve", || match &args.command {

@@ -1,6 +1,6 @@
 //! Flags that every program has.
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
 use std::io::IsTerminal;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -32,6 +32,12 @@ pub struct CommonArgs {
     /// Show no progress bars
     #[arg(long, global = true)]
     pub no_progress: bool,
+    /// Take flags that are not given from this file (TOML), under CR_* variables
+    #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub config: Option<String>,
+    /// Print every setting and where it came from, as a file for --config, and end
+    #[arg(long, global = true)]
+    pub print_config: bool,
 }
 
 impl CommonArgs {

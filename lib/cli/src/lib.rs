@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod common;
+pub mod config;
 pub mod exit;
 pub mod extras;
 pub mod input;
