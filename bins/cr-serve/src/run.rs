@@ -10,7 +10,7 @@ use cr_cli::signals::Interrupt;
 use cr_cli::{CommonArgs, Exit, Input, InputContext, Output, Progress, bad_input};
 use cr_engine::ShardConfig;
 use cr_replay::decoupled::Decoupled;
-use cr_replay::sink::{EventSink, JsonLines, MayLeave, Tee};
+use cr_replay::sink::{EventSink, JsonLines, MayLeave, Tee, Threaded};
 use cr_replay::{Clock, Engine, Outcome, ReplayError, RunSpec, Stop};
 use cr_report::events::{Header, SCHEMA, Slo};
 use cr_report::text;
@@ -147,7 +147,7 @@ fn sinks(output: &OutputArgs, format: Format, clock: Clock) -> anyhow::Result<Te
     Ok(sinks.tee)
 }
 
-/// Sinks of a run; in real time none may hold it up.
+/// Sinks of a run, on threads of their own; in real time none may hold it up.
 struct Sinks {
     tee: Tee,
     clock: Clock,
@@ -156,7 +156,7 @@ struct Sinks {
 impl Sinks {
     fn push(&mut self, sink: impl EventSink + Send + 'static) {
         self.tee.0.push(match self.clock {
-            Clock::Virtual => Box::new(sink),
+            Clock::Virtual => Box::new(Threaded::new(sink)),
             Clock::Wall => Box::new(Decoupled::new(sink)),
         });
     }

@@ -1,5 +1,9 @@
 //! Where the events of a run go.
 
+mod threaded;
+
+pub use threaded::Threaded;
+
 use cr_report::events::Event;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};

@@ -1,0 +1,208 @@
+//! A sink that works on a thread of its own, so that writing events down costs the run next to nothing.
+//!
+//! Events are handed over in batches through a bounded queue. A slow reader therefore still holds the run up (no byte may
+//! differ under the virtual clock), and memory does not grow.
+
+use super::EventSink;
+use cr_report::events::Event;
+use std::io;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Events of one batch at most.
+const BATCH: usize = 256;
+/// Batches that may wait.
+const QUEUE: usize = 16;
+/// An event waits no longer than this for its batch to fill, as long as others follow.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+enum Work {
+    Events(Vec<Event>),
+    /// Flush, then answer.
+    Flush(SyncSender<()>),
+}
+
+/// Runs a sink on a thread of its own. An error of the sink is told at a later event, at the latest at [`EventSink::flush`].
+#[derive(Debug)]
+pub struct Threaded {
+    batch: Vec<Event>,
+    handed_over: Instant,
+    /// `None` once the sink has failed.
+    sender: Option<SyncSender<Work>>,
+    thread: Option<JoinHandle<io::Result<()>>>,
+    failed: Option<io::ErrorKind>,
+}
+
+impl Threaded {
+    /// Starts the thread.
+    pub fn new(sink: impl EventSink + Send + 'static) -> Threaded {
+        let (sender, receiver) = sync_channel(QUEUE);
+        let thread = std::thread::spawn(move || work(sink, &receiver));
+        Threaded {
+            batch: Vec::with_capacity(BATCH),
+            handed_over: Instant::now(),
+            sender: Some(sender),
+            thread: Some(thread),
+            failed: None,
+        }
+    }
+
+    fn hand_over(&mut self) -> io::Result<()> {
+        self.handed_over = Instant::now();
+        if self.batch.is_empty() {
+            return self.standing();
+        }
+        let batch = std::mem::replace(&mut self.batch, Vec::with_capacity(BATCH));
+        self.send(Work::Events(batch))
+    }
+
+    fn send(&mut self, work: Work) -> io::Result<()> {
+        match &self.sender {
+            Some(sender) if sender.send(work).is_ok() => Ok(()),
+            _ => self.fail(),
+        }
+    }
+
+    /// The thread has ended early: its error, and its kind from then on.
+    fn fail(&mut self) -> io::Result<()> {
+        self.sender = None;
+        if let Some(thread) = self.thread.take() {
+            let error = match thread.join() {
+                Ok(Err(error)) => error,
+                Ok(Ok(())) | Err(_) => io::Error::other("the thread that writes events has ended"),
+            };
+            self.failed = Some(error.kind());
+            return Err(error);
+        }
+        self.standing()
+    }
+
+    /// An error that was told stays one.
+    fn standing(&self) -> io::Result<()> {
+        self.failed.map_or(Ok(()), |kind| Err(kind.into()))
+    }
+}
+
+impl EventSink for Threaded {
+    fn event(&mut self, event: &Event) -> io::Result<()> {
+        self.batch.push(event.clone());
+        if self.batch.len() >= BATCH || self.handed_over.elapsed() >= PATIENCE {
+            self.hand_over()?;
+        }
+        Ok(())
+    }
+
+    /// Returns once everything handed over so far is written.
+    fn flush(&mut self) -> io::Result<()> {
+        self.hand_over()?;
+        let (sender, done) = sync_channel(1);
+        self.send(Work::Flush(sender))?;
+        match done.recv() {
+            Ok(()) => Ok(()),
+            Err(_) => self.fail(),
+        }
+    }
+}
+
+impl Drop for Threaded {
+    /// Waits until everything is written. Errors can be told no more; whoever cares has flushed.
+    fn drop(&mut self) {
+        let _ = self.hand_over();
+        self.sender = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn work(mut sink: impl EventSink, receiver: &Receiver<Work>) -> io::Result<()> {
+    for work in receiver {
+        match work {
+            Work::Events(events) => events.iter().try_for_each(|event| sink.event(event))?,
+            Work::Flush(done) => {
+                sink.flush()?;
+                // Whoever asked may be gone.
+                let _ = done.send(());
+            }
+        }
+    }
+    sink.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sink::JsonLines;
+    use cr_report::events::Warning;
+    use std::io::Write;
+    use std::sync::{Arc, Mutex};
+
+    #[derive(Clone, Default)]
+    struct Shared(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Shared {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().expect("not poisoned").write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Takes so many bytes, then nobody reads any more.
+    struct Closing(usize);
+
+    impl Write for Closing {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            match self.0.checked_sub(bytes.len()) {
+                Some(left) => self.0 = left,
+                None => return Err(io::ErrorKind::BrokenPipe.into()),
+            }
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn event(n: u32) -> Event {
+        Event::Warning(Warning { t_s: f64::from(n), name: format!("w{n}"), detail: String::new() })
+    }
+
+    #[test]
+    fn the_bytes_are_those_of_the_sink_itself() {
+        let (direct, threaded) = (Shared::default(), Shared::default());
+        let (mut a, mut b) =
+            (JsonLines::new(direct.clone()), Threaded::new(JsonLines::new(threaded.clone())));
+        for n in 0..10_000 {
+            a.event(&event(n)).expect("is taken");
+            b.event(&event(n)).expect("is taken");
+        }
+        a.flush().expect("is written");
+        b.flush().expect("is written");
+        assert_eq!(*direct.0.lock().expect("not poisoned"), *threaded.0.lock().expect("not poisoned"));
+    }
+
+    #[test]
+    fn what_is_dropped_is_written_first() {
+        let out = Shared::default();
+        let mut sink = Threaded::new(JsonLines::new(out.clone()));
+        sink.event(&event(1)).expect("is taken");
+        drop(sink);
+        assert_eq!(out.0.lock().expect("not poisoned").iter().filter(|byte| **byte == b'\n').count(), 1);
+    }
+
+    #[test]
+    fn a_reader_that_leaves_is_told_and_stays_told() {
+        let mut sink = Threaded::new(JsonLines::new(Closing(1000)));
+        let told = (0..1_000_000).map(event).find_map(|event| sink.event(&event).err());
+        assert_eq!(told.map(|error| error.kind()), Some(io::ErrorKind::BrokenPipe));
+        assert_eq!(sink.flush().map_err(|error| error.kind()), Err(io::ErrorKind::BrokenPipe));
+        let mut sink = Threaded::new(JsonLines::new(Closing(10)));
+        sink.event(&event(1)).expect("is taken");
+        assert_eq!(sink.flush().map_err(|error| error.kind()), Err(io::ErrorKind::BrokenPipe));
+    }
+}
