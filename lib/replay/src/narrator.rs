@@ -152,11 +152,11 @@ impl<'a> Narrator<'a> {
         let scheduled = departed.scheduled_at.unwrap_or(first);
         let cached = u64::from(departed.cached_tokens);
         let by_scope = request.tokens_by_scope(cached);
-        let cached_by_scope: BTreeMap<String, u64> = Scope::ALL
+        let cached_by_scope: BTreeMap<_, u64> = Scope::ALL
             .into_iter()
             .zip(by_scope)
             .filter(|(_, tokens)| *tokens > 0)
-            .map(|(scope, tokens)| (scope.letter().to_string(), tokens))
+            .map(|(scope, tokens)| (scope.letter().into(), tokens))
             .collect();
         self.finished += 1;
         self.finished_admitted += u64::from(departed.admitted);

@@ -164,7 +164,7 @@ pub struct Finish {
     pub cached_tokens: u64,
     /// The cached tokens by the scope letter of their content; scopes without any are left out.
     #[serde(default)]
-    pub cached_by_scope: BTreeMap<String, u64>,
+    pub cached_by_scope: BTreeMap<CompactString, u64>,
     /// Tokens decoded.
     pub output_tokens: u64,
     /// How often it was sent again after a shard died.

@@ -4,6 +4,8 @@
 //! reader keeps the part and asks again later. Fields and kinds of event that this version does not know are skipped.
 //! A stream may hold several runs, one after the other; each begins with its header.
 
+mod fast;
+
 use crate::events::{Event, Finish, Header, SCHEMA};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -245,9 +247,15 @@ fn parse(line: &str) -> Parsed {
     }
     // Nearly all lines are finishes and snapshots. Told by their first bytes, they skip the buffering that a tagged enum costs.
     if line.starts_with(r#"{"event":"finish","#) {
+        if let Some(finish) = fast::finish(line) {
+            return Ok(Some(Event::Finish(finish)));
+        }
         return read_as(line, Event::Finish, "a finish event");
     }
     if line.starts_with(r#"{"event":"shards","#) {
+        if let Some(shards) = fast::shards(line) {
+            return Ok(Some(Event::Shards(shards)));
+        }
         return read_as(line, Event::Shards, "a shards event");
     }
     match serde_json::from_str::<Event>(line) {

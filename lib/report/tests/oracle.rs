@@ -95,8 +95,7 @@ fn one(
             event.shard = ShardId(*shard);
             event.tenant = format!("t{tenant}").into();
             (event.prompt_tokens, event.cached_tokens) = (*prompt, blocks * 16);
-            event.cached_by_scope =
-                BTreeMap::from([("g".to_string(), blocks * 12), ("k".to_string(), blocks * 4)]);
+            event.cached_by_scope = BTreeMap::from([("g".into(), blocks * 12), ("k".into(), blocks * 4)]);
             event.tpot_s = (*decode_s > 1.0).then_some(*decode_s / 8.0);
             (event.retries, event.measured) = (*retries, measured);
             out.push(Event::Finish(event));

@@ -213,9 +213,9 @@ impl Server {
         let t_s = start_s + prefill_s + decode_s;
         let mut cached_by_scope = BTreeMap::new();
         if cached_tokens > 0 {
-            cached_by_scope.insert("g".to_string(), template.min(cached_tokens));
+            cached_by_scope.insert("g".into(), template.min(cached_tokens));
             if cached_tokens > template {
-                cached_by_scope.insert("k".to_string(), cached_tokens - template);
+                cached_by_scope.insert("k".into(), cached_tokens - template);
             }
         }
         let finish = Finish {

@@ -221,10 +221,10 @@ impl Aggregator {
         counts.cached_blocks = counts.cached_blocks.saturating_add(event.cached_tokens / block);
         counts.hit_ratios += event.cached_tokens as f64 / event.prompt_tokens.max(1) as f64;
         for (scope, tokens) in &event.cached_by_scope {
-            match counts.cached_by_scope.get_mut(scope) {
+            match counts.cached_by_scope.get_mut(scope.as_str()) {
                 Some(sum) => *sum = sum.saturating_add(*tokens),
                 None => {
-                    counts.cached_by_scope.insert(scope.clone(), *tokens);
+                    counts.cached_by_scope.insert(scope.to_string(), *tokens);
                 }
             }
         }
