@@ -1,31 +1,14 @@
 //! The four programs as the README composes them, in a shell.
 #![cfg(unix)]
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+mod support;
 
-/// Where the programs are built; those of other packages must be there too.
-fn programs() -> PathBuf {
-    let folder = Path::new(env!("CARGO_BIN_EXE_cr-serve")).parent().expect("has a folder").to_path_buf();
-    for name in ["cr-gen", "cr-plan", "cr-top"] {
-        assert!(
-            folder.join(name).is_file(),
-            "{name} is not built; test the whole workspace, or `just build` first"
-        );
-    }
-    folder
-}
+use std::path::Path;
+use std::process::Output;
 
-/// Runs a script in bash, with the programs on the path, in a folder of its own.
+/// Runs a script in bash, and tells the exit codes of its last pipe.
 fn shell(folder: &Path, script: &str) -> Output {
-    let path = format!("{}:{}", programs().display(), std::env::var("PATH").expect("is set"));
-    let script = format!("set -u; {script}\necho \"codes ${{PIPESTATUS[*]}}\"");
-    Command::new("bash")
-        .args(["-c", &script])
-        .current_dir(folder)
-        .env("PATH", path)
-        .output()
-        .expect("bash exists")
+    support::bash(folder, &format!("set -u; {script}\necho \"codes ${{PIPESTATUS[*]}}\""))
 }
 
 fn text(output: &Output) -> String {
