@@ -9,35 +9,47 @@ bin := "target/release"
 
 [private]
 default:
-    @just --list --unsorted
+    @just --list --unsorted --list-heading $'What there is to do:\n'
+
+# See it: a run on a real model in tmux, and cr-top beside it
+[group('try')]
+demo: build
+    @scripts/demo.sh {{ bin }}
 
 # Compare flat, sticky and cacheroute on a real model; the report goes to reports/bench
+[group('try')]
 bench: build
     @mkdir -p reports/bench
     {{ bin }}/cr-serve sweep configs/suites/bench.toml --report reports/bench --output reports/bench/events.ndjson
 
 # Watch the bench that is running, or look at the last one
+[group('try')]
 watch:
     {{ bin }}/cr-top reports/bench/events.ndjson
 
 # Build the four programs, with the GPU where there is one
+[group('build')]
 build:
     @echo "building for {{ if accelerator == "" { "the CPU" } else { accelerator } }}" >&2
     cargo build --release --locked --bins {{ features }}
 
 # All tests
+[group('check')]
 test:
     cargo test --release --locked --workspace
 
 # What a reviewer would not want to say: formatting and lints
+[group('check')]
 lint:
     cargo fmt --all --check
     cargo clippy --release --locked --workspace --all-targets -- -D warnings
 
 # Formatting, lints and tests, as CI runs them
+[group('check')]
 check: lint test
 
 # Benchmarks of the parts, all or by name: `just microbench planner`
+[group('measure')]
 microbench *FILTER:
     cargo bench --locked --workspace --benches -- {{ FILTER }}
 
@@ -46,6 +58,7 @@ fuzz TARGET SECONDS="60":
     scripts/fuzz.sh {{ TARGET }} {{ SECONDS }}
 
 # The published Python planner against ours, in one run (installs it into a temporary folder)
+[group('measure')]
 bench-python-planner:
     benches/python-planner/run.sh
 
@@ -54,6 +67,7 @@ peer-aiperf:
     benches/peers/aiperf.sh
 
 # Install the four programs into ~/.cargo/bin
+[group('build')]
 install:
     cargo install --locked --path bins/cr-gen
     cargo install --locked --path bins/cr-plan

@@ -33,6 +33,11 @@ pub fn run(cli: &Cli) -> anyhow::Result<Exit> {
     let inputs = inputs(cli)?;
     let tables = tables(cli)?;
     let interrupt = Interrupt::install().context("cannot catch signals")?;
+    for input in &inputs {
+        if let Input::File(path) = input {
+            cr_cli::input::reserve(path);
+        }
+    }
     let output = Output::create(cli.output.as_deref())?;
     let follow = if cli.once { Follow::Once } else { Follow::Growing };
     let on_screen = !cli.once && !cli.plain && Screen::is_possible();

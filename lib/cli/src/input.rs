@@ -65,6 +65,13 @@ pub(crate) fn remember(file: &File) {
     }
 }
 
+/// Remembers a file that will be read later, where there is one, so that no output is written over it before.
+pub fn reserve(path: &std::path::Path) {
+    if let Ok(file) = File::open(path) {
+        remember(&file);
+    }
+}
+
 /// Refuses a path to write to that this process has opened already: creating it would destroy what is read from it.
 pub(crate) fn refuse_if_read(path: &str) -> anyhow::Result<()> {
     let Some(wanted) = std::fs::metadata(path).ok().as_ref().and_then(identity) else { return Ok(()) };

@@ -21,7 +21,7 @@ impl Progress {
         bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(8));
         let template = match total {
             Some(_) => format!(
-                "{{prefix}} {{bar:30}} {{human_pos}}/{{human_len}} {unit} {{per_sec}} eta {{eta}} {{msg}}"
+                "{{prefix}} {{wide_bar}} {{human_pos}}/{{human_len}} {unit} {{per_sec}} eta {{eta}} {{msg}}"
             ),
             None => format!("{{prefix}} {{spinner}} {{human_pos}} {unit} {{per_sec}} {{elapsed}} {{msg}}"),
         };

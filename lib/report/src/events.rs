@@ -321,6 +321,31 @@ pub struct ShardState {
     pub recomputed_tokens: u64,
 }
 
+impl ShardState {
+    /// A shard that is up and has done nothing yet.
+    pub fn idle(shard: ShardId, kv_total_blocks: u64) -> ShardState {
+        ShardState {
+            shard,
+            up: true,
+            queued: 0,
+            running: 0,
+            kv_used_blocks: 0,
+            kv_total_blocks,
+            kv_protected_blocks: 0,
+            busy_s: 0.0,
+            requests: 0,
+            prompt_tokens: 0,
+            cached_tokens: 0,
+            computed_tokens: 0,
+            output_tokens: 0,
+            evicted_blocks: 0,
+            evicted_admitted_blocks: 0,
+            preemptions: 0,
+            recomputed_tokens: 0,
+        }
+    }
+}
+
 /// A routing table was installed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {

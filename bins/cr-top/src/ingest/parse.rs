@@ -10,7 +10,6 @@ use std::time::Duration;
 use super::{Limit, Step};
 use crate::source::Stop;
 use crate::source::tap::{Line, Signal, Tap};
-use crate::state::run::MAX_SHARDS;
 
 /// Events of one batch at most.
 const BATCH: usize = 1024;
@@ -79,14 +78,7 @@ impl Parser {
 
     /// Puts an event into the batch.
     fn take(&mut self, event: Event) -> Result<(), Done> {
-        if let Event::Header(header) = &event {
-            self.has_header = true;
-            if header.shards > MAX_SHARDS {
-                let shards = header.shards;
-                return self
-                    .fail(format!("{}: {shards} shards; cr-top shows at most {MAX_SHARDS}", self.name));
-            }
-        }
+        self.has_header |= matches!(event, Event::Header(_));
         if self.is_beyond(&event) {
             self.held = Some(event);
             return Ok(());

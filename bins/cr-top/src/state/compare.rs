@@ -8,6 +8,8 @@ use cr_report::aggregate::imbalance;
 use cr_report::stats::Difference;
 use cr_report::summary::Summary;
 
+use std::cell::RefCell;
+
 use super::live::Live;
 use super::series::{Hits, Slot, Timed};
 
@@ -81,8 +83,16 @@ impl Metric {
 type Block = [Option<f64>; Metric::ALL.len()];
 
 /// A run's blocks over a stretch of time.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Blocks(Vec<Block>);
+
+/// The blocks that were worked out last. A frame needs them again long before the summary, which says what time is
+/// compared, is worked out anew.
+#[derive(Clone, Debug, Default)]
+pub struct KnownBlocks(RefCell<Option<(Key, Blocks)>>);
+
+/// From, to, and requests completed by then.
+type Key = (f64, f64, u64);
 
 /// The time that all runs measured: from the last start to the first end.
 pub fn common_time(runs: &[&Live]) -> Option<(f64, f64)> {
@@ -97,8 +107,20 @@ pub fn common_time(runs: &[&Live]) -> Option<(f64, f64)> {
 }
 
 impl Blocks {
-    /// Cuts a run.
+    /// Cuts a run, unless that was just done.
     pub fn of(run: &Live, (from_s, to_s): (f64, f64)) -> Blocks {
+        let completed = run.summary.as_ref().map_or(run.finished, |summary| summary.requests.completed);
+        let key = (from_s, to_s, completed);
+        let mut known = run.blocks.0.borrow_mut();
+        if let Some((_, blocks)) = known.as_ref().filter(|(of, _)| *of == key) {
+            return blocks.clone();
+        }
+        let blocks = Blocks::cut(run, (from_s, to_s));
+        *known = Some((key, blocks.clone()));
+        blocks
+    }
+
+    fn cut(run: &Live, (from_s, to_s): (f64, f64)) -> Blocks {
         let up = run.fleet.up();
         let width_s = (to_s - from_s) / BLOCKS as f64;
         let mut parts: Vec<Vec<&Slot>> = vec![Vec::new(); BLOCKS];

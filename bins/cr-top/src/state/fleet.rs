@@ -4,13 +4,17 @@ use cr_report::events::{Finish, ShardState, Shards};
 
 use super::dist::Dist;
 
+/// Fleets of more shards than this are shown without each shard's percentiles, whose distributions would take too much
+/// memory.
+pub const DETAILED_SHARDS: u32 = 4096;
+
 /// One shard.
 #[derive(Clone, Debug)]
 pub struct Shard {
     /// The last snapshot.
     pub now: ShardState,
-    /// Time to first token of its finished requests.
-    pub ttft: Dist,
+    /// Time to first token of its finished requests; none in a fleet of more than [`DETAILED_SHARDS`].
+    pub ttft: Option<Dist>,
     /// Requests that finished there, from `finish` events.
     pub finished: u64,
 }
@@ -25,6 +29,11 @@ impl Shard {
     pub fn hit(&self) -> Option<f64> {
         let ShardState { prompt_tokens, cached_tokens, .. } = self.now;
         (prompt_tokens > 0).then(|| cached_tokens as f64 / prompt_tokens as f64)
+    }
+
+    /// 99th percentile of its time to first token, in seconds.
+    pub fn p99_s(&self) -> Option<f64> {
+        self.ttft.as_ref()?.quantile(0.99)
     }
 
     /// Used / all KV blocks.
@@ -63,26 +72,8 @@ impl Fleet {
     /// A fleet of `count` shards that did nothing yet.
     pub fn new(count: u32, kv_blocks: u32) -> Fleet {
         let shard = |id| Shard {
-            now: ShardState {
-                shard: cr_trace::ShardId(id),
-                up: true,
-                queued: 0,
-                running: 0,
-                kv_used_blocks: 0,
-                kv_total_blocks: u64::from(kv_blocks),
-                kv_protected_blocks: 0,
-                busy_s: 0.0,
-                requests: 0,
-                prompt_tokens: 0,
-                cached_tokens: 0,
-                computed_tokens: 0,
-                output_tokens: 0,
-                evicted_blocks: 0,
-                evicted_admitted_blocks: 0,
-                preemptions: 0,
-                recomputed_tokens: 0,
-            },
-            ttft: Dist::default(),
+            now: ShardState::idle(cr_trace::ShardId(id), u64::from(kv_blocks)),
+            ttft: (count <= DETAILED_SHARDS).then(Dist::default),
             finished: 0,
         };
         Fleet { shards: (0..count).map(shard).collect(), seen: false }
@@ -122,7 +113,9 @@ impl Fleet {
     /// Counts a finished request.
     pub fn finish(&mut self, finish: &Finish) {
         if let Some(shard) = self.shards.get_mut(finish.shard.index()) {
-            shard.ttft.record(finish.ttft_s);
+            if let Some(ttft) = &mut shard.ttft {
+                ttft.record(finish.ttft_s);
+            }
             shard.finished += 1;
         }
     }

@@ -7,6 +7,7 @@ use cr_routing::table::RoutingTable;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::compare::KnownBlocks;
 use super::dist::Dist;
 use super::findings::Finding;
 use super::fleet::Fleet;
@@ -89,6 +90,8 @@ pub struct Live {
     pub note: Option<String>,
     /// Each shard's totals in the measured window.
     pub totals: Vec<ShardTotals>,
+    /// What a comparison last made of the series.
+    pub blocks: KnownBlocks,
 }
 
 impl Live {
@@ -189,6 +192,7 @@ impl Live {
             self.log.push(0.0, Kind::Note, ended);
         }
         self.fleet = Fleet::new(header.shards, header.kv_blocks);
+        self.series = Series::of_fleet(header.shards);
         self.header = Some(header.clone());
     }
 

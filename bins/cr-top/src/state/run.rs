@@ -9,9 +9,6 @@ use super::findings;
 use super::live::{Live, Phase};
 use super::log::Kind;
 
-/// The most shards of a run that can be watched: what is kept for each of them over time has to stay small.
-pub const MAX_SHARDS: u32 = 4096;
-
 /// The most summaries of earlier runs of a stream that are kept.
 pub const MAX_EARLIER: usize = 256;
 

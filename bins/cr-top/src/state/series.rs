@@ -11,6 +11,10 @@ use super::scope::{Group, GroupTokens};
 
 /// The most slots that are kept; even.
 pub const MAX_SLOTS: usize = 480;
+/// The least of a fleet of any size; even.
+const MIN_SLOTS: usize = 60;
+/// Slots × shards stays below this, as far as [`MIN_SLOTS`] lets it: 16 MB.
+const MAX_CELLS: usize = 2_000_000;
 /// The time that a slot covers at first, in seconds.
 pub const FIRST_WIDTH_S: f64 = 1.0;
 
@@ -156,15 +160,22 @@ pub struct Series {
     origin_s: Option<f64>,
     width_s: f64,
     slots: Vec<Slot>,
+    limit: usize,
 }
 
 impl Default for Series {
     fn default() -> Series {
-        Series { origin_s: None, width_s: FIRST_WIDTH_S, slots: Vec::new() }
+        Series { origin_s: None, width_s: FIRST_WIDTH_S, slots: Vec::new(), limit: MAX_SLOTS }
     }
 }
 
 impl Series {
+    /// A series for so many shards: the more, the fewer slots.
+    pub fn of_fleet(shards: u32) -> Series {
+        let limit = (MAX_CELLS / (shards as usize).max(1)).clamp(MIN_SLOTS, MAX_SLOTS);
+        Series { limit: limit & !1, ..Series::default() }
+    }
+
     /// The slots in order of time.
     pub fn slots(&self) -> &[Slot] {
         &self.slots
@@ -190,7 +201,7 @@ impl Series {
         let origin = *self.origin_s.get_or_insert((t_s / FIRST_WIDTH_S).floor() * FIRST_WIDTH_S);
         loop {
             let index = ((t_s - origin) / self.width_s).max(0.0) as usize;
-            if index < MAX_SLOTS {
+            if index < self.limit {
                 if index >= self.slots.len() {
                     self.slots.resize_with(index + 1, Slot::default);
                 }
@@ -202,7 +213,7 @@ impl Series {
 
     fn halve(&mut self) {
         self.width_s *= 2.0;
-        let mut merged: Vec<Slot> = Vec::with_capacity(MAX_SLOTS);
+        let mut merged: Vec<Slot> = Vec::with_capacity(self.limit);
         for (index, slot) in std::mem::take(&mut self.slots).into_iter().enumerate() {
             match merged.last_mut() {
                 Some(earlier) if index % 2 == 1 => earlier.merge(slot),

@@ -98,8 +98,18 @@ pub fn latency<'a>(live: &Live, look: Look) -> Chart<'a> {
         part(2, [look.span(Role::Bad, "p99 "), Span::raw(now(&p99))]),
         part(1, [look.span(Role::Accent, "p50 "), Span::raw(now(&p50))]),
     ];
-    let curves = vec![p50, p99];
     let slo_s = live.header.as_ref().and_then(|header| header.slo.ttft_p99_s);
+    timed(live, look, title, vec![p50, p99], slo_s)
+}
+
+/// A chart of times, with the line of the SLO where there is one.
+pub fn timed<'a>(
+    live: &Live,
+    look: Look,
+    title: Vec<Part<'a>>,
+    curves: Vec<Curve>,
+    slo_s: Option<f64>,
+) -> Chart<'a> {
     let scale = Scale::above(0.0, 0.0, &curves, seconds);
     // The SLO is in sight unless it would flatten the curves.
     let scale = match slo_s {

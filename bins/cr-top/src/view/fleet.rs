@@ -167,7 +167,7 @@ fn value(column: FleetColumn, shard: &Shard, ratio: Option<f64>) -> f64 {
         FleetColumn::Kv => shard.kv_use(),
         FleetColumn::Hit => shard.hit().unwrap_or(-1.0),
         FleetColumn::Load => ratio.unwrap_or(-1.0),
-        FleetColumn::P99 => shard.ttft.quantile(0.99).unwrap_or(-1.0),
+        FleetColumn::P99 => shard.p99_s().unwrap_or(-1.0),
         FleetColumn::Evicted => shard.now.evicted_blocks as f64,
     }
 }
@@ -199,7 +199,7 @@ fn cell<'a>(
         4 => kv(shard, width, look),
         5 => vec![Span::raw(maybe_percent(shard.hit()))],
         6 => load(ratio, span, width, look),
-        7 => vec![Span::raw(maybe_seconds(shard.ttft.quantile(0.99)))],
+        7 => vec![Span::raw(maybe_seconds(shard.p99_s()))],
         _ => vec![Span::raw(count(shard.now.evicted_blocks))],
     }
 }

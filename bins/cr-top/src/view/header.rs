@@ -141,7 +141,9 @@ pub fn tabs(area: Rect, buffer: &mut Buffer, app: &App, live: &Live, look: Look)
     let line = Line::from(spans);
     buffer.set_line(area.x, area.y, &line, area.width);
     let left = usize::from(area.width).saturating_sub(line.width() + 3);
-    if let Some((role, text)) = notice(live)
+    let views = View::of_runs(app.runs);
+    let log_key = views.iter().position(|view| *view == View::Log).map_or(0, |at| at + 1);
+    if let Some((role, text)) = notice(live, left, log_key)
         && left >= 12
     {
         let text = cut(&text, left);
@@ -150,8 +152,8 @@ pub fn tabs(area: Rect, buffer: &mut Buffer, app: &App, live: &Live, look: Look)
     }
 }
 
-/// The one thing most worth a look.
-fn notice(live: &Live) -> Option<(Role, String)> {
+/// The one thing most worth a look, in `width` columns. A warning that has no room names the view that tells it in full.
+fn notice(live: &Live, width: usize, log_key: usize) -> Option<(Role, String)> {
     if live.bad_lines > 0 {
         let last = live.log.last(Kind::BadLine).map_or(String::new(), |entry| format!(": {}", entry.text));
         let lines = if live.bad_lines == 1 { "line" } else { "lines" };
@@ -166,7 +168,10 @@ fn notice(live: &Live) -> Option<(Role, String)> {
             1 => String::new(),
             n => format!("(1 of {n}) "),
         };
-        return Some((role, format!("⚠ {more}{}: {}", first.name, first.detail)));
+        let full = format!("⚠ {more}{}: {}", first.name, first.detail);
+        let short = format!("⚠ {more}{} ({log_key} tells)", first.name);
+        let fits = Span::raw(full.as_str()).width() <= width;
+        return Some((role, if fits { full } else { short }));
     }
     live.log.last(Kind::Warning).map(|entry| (Role::Warn, format!("⚠ {}", entry.text)))
 }

@@ -5,8 +5,8 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
 use super::bars::bar;
-use super::chart::{Chart, Curve, Pick, Scale};
-use super::charts::{chart, curve};
+use super::chart::{Chart, Curve, Pick};
+use super::charts::{curve, timed};
 use super::figures_panel;
 use super::look::Look;
 use super::text::part;
@@ -79,16 +79,7 @@ fn over_time<'a>(kind: &Kind, live: &Live, look: Look) -> Chart<'a> {
         part(1, [look.span(Role::Warn, "p90 "), Span::raw(now(&p90))]),
         part(2, [look.span(Role::Accent, "p50 "), Span::raw(now(&p50))]),
     ];
-    let curves = vec![p90, p50, p99];
-    let slo_s = slo_s(kind, live);
-    let scale = Scale::above(0.0, 0.0, &curves, seconds);
-    let scale = match slo_s {
-        Some(slo_s) if slo_s <= 4.0 * scale.high => Scale::above(0.0, slo_s, &curves, seconds),
-        _ => scale,
-    };
-    let mut chart = chart(live, look, title, curves, scale);
-    chart.level = slo_s.map(|slo_s| (slo_s, look.style(Role::Warn)));
-    chart
+    timed(live, look, title, vec![p90, p50, p99], slo_s(kind, live))
 }
 
 /// Bars over logarithmic bins; the bins of the percentiles and of the SLO are marked.

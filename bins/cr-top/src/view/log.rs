@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::look::Look;
-use super::text::cut;
+use super::text::{cut, wrap};
 use crate::figures::count;
 use crate::palette::Role;
 use crate::state::app::{App, View};
@@ -25,8 +25,8 @@ pub fn draw(area: Rect, buffer: &mut Buffer, app: &mut App, live: &Live, look: L
         n => format!(", {} older dropped", count(n)),
     };
     let warnings = findings(live, look, usize::from(area.width - 2));
-    // Warnings that hold now stand above what happened, as far as they leave it half the room.
-    let shown = warnings.len().min(usize::from(area.height) / 2);
+    // Warnings that hold now stand above what happened, as far as they leave it a third of the room.
+    let shown = warnings.len().min(usize::from(area.height) * 2 / 3);
     for (row, line) in warnings.iter().take(shown).enumerate() {
         buffer.set_line(area.x + 1, area.y + row as u16, line, area.width - 2);
     }
@@ -41,18 +41,18 @@ pub fn draw(area: Rect, buffer: &mut Buffer, app: &mut App, live: &Live, look: L
     }
 }
 
-/// The warnings that hold now, each with its remedy.
+/// The warnings that hold now, each with its remedy, on as many lines as they take.
 fn findings<'a>(live: &Live, look: Look, width: usize) -> Vec<Line<'a>> {
     let lines = |finding: &Finding| {
-        let (name, detail) = (finding.name.as_str(), finding.detail.as_str());
-        let remedy = format!("  → {}", finding.name.remedy());
-        [
-            Line::from(vec![
-                look.span(Role::Warn, format!("⚠ {name}")),
-                Span::raw(cut(&format!(": {detail}"), width.saturating_sub(name.len() + 2))),
-            ]),
-            Line::from(look.span(Role::Dim, cut(&remedy, width))),
-        ]
+        let name = format!("⚠ {}", finding.name);
+        let detail = wrap(&format!("{name}: {}", finding.detail), width, "  ");
+        let detail = detail.into_iter().map(|text| match text.strip_prefix(name.as_str()) {
+            Some(rest) => Line::from(vec![look.span(Role::Warn, name.clone()), Span::raw(rest.to_string())]),
+            None => Line::from(Span::raw(text)),
+        });
+        let remedy = wrap(&format!("  → {}", finding.name.remedy()), width, "    ");
+        let remedy = remedy.into_iter().map(|text| Line::from(look.span(Role::Dim, text)));
+        detail.chain(remedy).collect::<Vec<_>>()
     };
     live.findings.iter().flat_map(lines).collect()
 }

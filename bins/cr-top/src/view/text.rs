@@ -68,6 +68,26 @@ pub fn cut(text: &str, width: usize) -> String {
     out
 }
 
+/// A text on lines of at most `width` columns, broken between words; all but the first begin with `indent`. A word that
+/// is wider than a line is cut.
+pub fn wrap(text: &str, width: usize, indent: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let lead = text.len() - text.trim_start().len();
+    let mut line = text[..lead].to_string();
+    let mut has_word = false;
+    for word in text.split_whitespace() {
+        let longer = if has_word { format!("{line} {word}") } else { format!("{line}{word}") };
+        if Span::raw(longer.as_str()).width() <= width || !has_word {
+            line = longer;
+        } else {
+            lines.push(std::mem::replace(&mut line, format!("{indent}{word}")));
+        }
+        has_word = true;
+    }
+    lines.push(line);
+    lines.iter().map(|line| cut(line, width)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,6 +101,14 @@ mod tests {
         assert_eq!(fit(parts(), "  ", 15).to_string(), "aaaa  cccc");
         assert_eq!(fit(parts(), "  ", 3).to_string(), "aaaa");
         assert_eq!(fit(Vec::new(), "  ", 3).to_string(), "");
+    }
+
+    #[test]
+    fn wraps_between_words() {
+        let lines = wrap("  → raise the slots, or plan anew", 16, "    ");
+        assert_eq!(lines, ["  → raise the", "    slots, or", "    plan anew"]);
+        assert_eq!(wrap("abcdefgh", 4, "  "), ["abc…"]);
+        assert_eq!(wrap("", 4, "  "), [""]);
     }
 
     #[test]

@@ -178,25 +178,7 @@ impl Sample {
 
 impl Server {
     fn new(id: u32) -> Server {
-        let state = ShardState {
-            shard: ShardId(id),
-            up: true,
-            queued: 0,
-            running: 0,
-            kv_used_blocks: 0,
-            kv_total_blocks: KV_BLOCKS,
-            kv_protected_blocks: 0,
-            busy_s: 0.0,
-            requests: 0,
-            prompt_tokens: 0,
-            cached_tokens: 0,
-            computed_tokens: 0,
-            output_tokens: 0,
-            evicted_blocks: 0,
-            evicted_admitted_blocks: 0,
-            preemptions: 0,
-            recomputed_tokens: 0,
-        };
+        let state = ShardState::idle(ShardId(id), KV_BLOCKS);
         Server { free_s: 0.0, state, served: Vec::new(), warm: BTreeMap::new() }
     }
 

@@ -67,25 +67,7 @@ pub(crate) fn fail(id: u64, t_s: f64, reason: FailReason) -> Fail {
 
 /// A shard that has done nothing.
 pub(crate) fn idle(shard: u32) -> ShardState {
-    ShardState {
-        shard: ShardId(shard),
-        up: true,
-        queued: 0,
-        running: 0,
-        kv_used_blocks: 0,
-        kv_total_blocks: 64,
-        kv_protected_blocks: 0,
-        busy_s: 0.0,
-        requests: 0,
-        prompt_tokens: 0,
-        cached_tokens: 0,
-        computed_tokens: 0,
-        output_tokens: 0,
-        evicted_blocks: 0,
-        evicted_admitted_blocks: 0,
-        preemptions: 0,
-        recomputed_tokens: 0,
-    }
+    ShardState::idle(ShardId(shard), 64)
 }
 
 /// The worked example of the documentation: two requests on one shard.
