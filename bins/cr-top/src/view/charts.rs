@@ -99,11 +99,11 @@ pub fn latency<'a>(live: &Live, look: Look) -> Chart<'a> {
         part(1, [look.span(Role::Accent, "p50 "), Span::raw(now(&p50))]),
     ];
     let slo_s = live.header.as_ref().and_then(|header| header.slo.ttft_p99_s);
-    timed(live, look, title, vec![p50, p99], slo_s)
+    of_times(live, look, title, vec![p50, p99], slo_s)
 }
 
 /// A chart of times, with the line of the SLO where there is one.
-pub fn timed<'a>(
+pub fn of_times<'a>(
     live: &Live,
     look: Look,
     title: Vec<Part<'a>>,

@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 
 use super::bars::bar;
 use super::chart::{Chart, Curve, Pick};
-use super::charts::{curve, timed};
+use super::charts::{curve, of_times};
 use super::figures_panel;
 use super::look::Look;
 use super::text::part;
@@ -79,7 +79,7 @@ fn over_time<'a>(kind: &Kind, live: &Live, look: Look) -> Chart<'a> {
         part(1, [look.span(Role::Warn, "p90 "), Span::raw(now(&p90))]),
         part(2, [look.span(Role::Accent, "p50 "), Span::raw(now(&p50))]),
     ];
-    timed(live, look, title, vec![p90, p50, p99], slo_s(kind, live))
+    of_times(live, look, title, vec![p90, p50, p99], slo_s(kind, live))
 }
 
 /// Bars over logarithmic bins; the bins of the percentiles and of the SLO are marked.
