@@ -57,6 +57,11 @@ microbench *FILTER:
 fuzz TARGET SECONDS="60":
     scripts/fuzz.sh {{ TARGET }} {{ SECONDS }}
 
+# What watching costs: events a second into cr-top, and what writing them adds to a run
+[group('measure')]
+bench-watching: build
+    benches/watching/run.sh
+
 # The published Python planner against ours, in one run (installs it into a temporary folder)
 [group('measure')]
 bench-python-planner:

@@ -87,7 +87,7 @@ Examples:
     #[command(after_help = "\
 Examples:
   cr-gen import conversation_trace.jsonl --from mooncake > w.jsonl
-  cr-gen import conversation_trace.jsonl --limit 300 --max-input 2048 --max-output 64 --speedup 4 > small.jsonl
+  cr-gen import conversation_trace.jsonl --limit 300 --max-input 2048 --speedup 4 > small.jsonl
   cr-gen import AzureLLMInferenceTrace_code.csv --unbunch > azure.jsonl
   cr-gen import prompts.jsonl --from custom --tokenizer tokenizer.json --qps 20 > w.jsonl
   cr-gen import sharegpt.json --from sharegpt --tokenizer words --qps 2 --think 20s > chats.jsonl

@@ -9,7 +9,7 @@ use std::num::NonZeroUsize;
 const EXAMPLES: &str = "\
 Examples:
   cr-plan w.jsonl --shards 4 --qcap 50 --warm-slots 40 -o table.json
-  cr-gen zipf --requests 40k | tee w.jsonl | cr-plan --shards 4 --qcap 50 --warm-slots 40 > table.json
+  cr-gen zipf -n 40k | tee w.jsonl | cr-plan --shards 4 --qcap 50 --warm-slots 40 > table.json
   printf 'a,12.5\\nb,3\\n' | cr-plan --shards 2 --qcap 10 --warm-slots 8 --format text
   cr-plan w.jsonl --shards 4 --qcap 50 --admission tokens --kv-tokens 64k
   cr-plan new.csv --shards 4 --qcap 50 --warm-slots 40 --previous table.json --max-churn 5%
@@ -43,11 +43,28 @@ pub(crate) struct Args {
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
+    #[command(after_help = "\
+Examples:
+  cr-plan show table.json
+  cr-plan show table.json k17")]
     Show(crate::show::ShowArgs),
+    #[command(after_help = "\
+Examples:
+  cr-plan diff old.json new.json")]
     Diff(crate::diff::DiffArgs),
+    #[command(after_help = "\
+Examples:
+  cr-plan check table.json w.jsonl")]
     Check(crate::check::CheckArgs),
     Export(crate::export::ExportArgs),
+    #[command(after_help = "\
+Examples:
+  cr-plan calibrate reports/ladder/result.json --policy flat --shards 4 --slo 3.5s
+  cr-plan calibrate ladder.csv --slo 3.5s --kv-tokens 64k --rates w.jsonl")]
     Calibrate(crate::calibrate::CalibrateArgs),
+    #[command(after_help = "\
+Examples:
+  cr-plan sensitivity w.jsonl --shards 4 --qcap 50 --warm-slots 40")]
     Sensitivity(crate::sensitivity::SensitivityArgs),
     #[command(flatten)]
     Extra(Extra),

@@ -17,7 +17,7 @@ The fleet file names real addresses, in order of shard:
   [[shards]]
   address = \"10.0.0.1:8000\"
 
-Example:
+Examples:
   cr-plan export table.json --to haproxy --fleet fleet.toml -o /etc/haproxy/cacheroute";
 
 /// Write a table as the configuration of HAProxy or nginx

@@ -42,6 +42,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Model(ModelCommand),
     /// Draw a report anew from its result.json and detail.json
+    #[command(after_long_help = "Examples:\n  cr-serve report reports/bench --html")]
     Report(ReportArgs),
     /// What changed from one result to another; exits with 3 where the newer one regressed
     #[command(after_long_help = COMPARE_EXAMPLES)]

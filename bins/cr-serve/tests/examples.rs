@@ -12,8 +12,11 @@ use std::process::Output;
 use support::{bash, has, root};
 
 /// What examples may do that cannot be done here, and why.
-const SKIPPED: [(&str, &str); 3] = [
+const SKIPPED: [(&str, &str); 6] = [
     ("smollm2.gguf", "it needs a downloaded checkpoint"),
+    ("cr-serve calibrate", "it measures a real model for minutes"),
+    ("-o /etc/", "it writes where only root may"),
+    ("--replay", "it takes a terminal"),
     ("xdg-open", "it opens a window"),
     ("tmux", "it takes a terminal"),
 ];
@@ -31,7 +34,7 @@ const SMALLER: [(&str, &str); 7] = [
 
 /// What the examples find in their folder.
 const INPUTS: &str = "\
-cr-gen zipf --keys 20 -n 60 --qps 40 --key-tokens 64 --global-tokens 32 --user-tokens 16 --output-tokens 4 -o w.jsonl
+cr-gen zipf --keys 18 --alpha 0.2 -n 150 --qps 40 --key-tokens 64 --global-tokens 32 --user-tokens 16 --output-tokens 4 -o w.jsonl
 cr-plan w.jsonl --shards 4 --qcap 5 --warm-slots 20 -o table.json
 cp table.json old.json && cp table.json new.json && cp table.json a.json && cp table.json b.json
 printf 'k0,4\\nk1,2.5\\nk2,1\\n' | tee new.csv > rates.csv
@@ -43,9 +46,13 @@ for policy in flat cacheroute sticky; do
 done
 cp sticky.ndjson run.ndjson && cp sticky.ndjson events.ndjson
 mkdir -p configs/suites reports && cp -r ROOT/configs/costs ROOT/configs/models configs && cp -r ROOT/workloads .
-sed -e 's/kind = \"model\"/kind = \"sim\"/; /^model = \"llama/d; s/^seeds = .*/seeds = [1, 2]/; s/^requests = .*/requests = 100/' \\
-  -e '/^\\[load\\]/,/^$/d' ROOT/configs/suites/bench.toml > configs/suites/bench.toml
-cr-serve sweep configs/suites/bench.toml -q > sweep.txt
+sed -e 's/kind = \"model\"/kind = \"sim\"/; s/^model = \"llama.*/cost = \"70b-2xh100\"/; s/^seeds = .*/seeds = [1, 2]/; s/^requests = .*/requests = 100/' \\
+  -e 's/^utilisation = .*/qps = [20.0]/; /^probe_requests/d' ROOT/configs/suites/bench.toml > configs/suites/bench.toml
+sed -e 's/^plan_from.*/&\\nslo = { ttft_p99_s = 3.5 }/; s/^qps = .20.0./qps = [20.0, 60.0]/' configs/suites/bench.toml > ladder.toml
+cp configs/costs/70b-2xh100.toml cost.toml
+printf 'qps,p99\\n10,0.2\\n20,0.4\\n40,1.1\\n80,6\\n' > ladder.csv
+cr-serve sweep configs/suites/bench.toml -q > sweep.txt && cp -r reports/bench now
+cr-serve sweep ladder.toml --report reports/ladder -q > sweep.txt
 ";
 
 fn prepared() -> tempfile::TempDir {
@@ -149,6 +156,7 @@ fn every_flag_stands_in_a_group_and_every_command_says_what_it_is() {
             assert!(about.len() > 10, "{command} --help begins with {about:?}");
             let own: Vec<&str> = command.split(' ').collect();
             if !matches!(own.last(), Some(&"completions" | &"man" | &"model")) {
+                assert!(!examples(&text).is_empty(), "{command} --help has no example");
                 assert!(
                     text.contains("\nCommon options:\n"),
                     "{command} --help has no group of common options"
