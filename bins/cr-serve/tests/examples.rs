@@ -177,8 +177,11 @@ fn blocks(page: &str) -> Vec<String> {
                 blocks.push(String::new());
             }
             "```" => inside = false,
-            _ if inside => blocks.extend(blocks.pop().map(|block| block + line + "\n")),
-            _ => {}
+            _ => {
+                if let Some(block) = blocks.last_mut().filter(|_| inside) {
+                    *block += &format!("{line}\n");
+                }
+            }
         }
     }
     blocks

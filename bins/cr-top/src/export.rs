@@ -109,13 +109,31 @@ fn write_text(x: u16, y: u16, text: &str, paint: &str, reversed: bool, out: &mut
             CELL.1
         );
     }
-    let _ = writeln!(
-        out,
-        "<text x=\"{left:.1}\" y=\"{:.1}\" textLength=\"{:.1}\"{paint}>{}</text>",
-        top + 13.0,
-        columns * CELL.0,
-        escape(text)
-    );
+    for (at, part) in phrases(text) {
+        let _ = writeln!(
+            out,
+            "<text x=\"{:.1}\" y=\"{:.1}\" textLength=\"{:.1}\"{paint}>{}</text>",
+            left + at as f64 * CELL.0,
+            top + 13.0,
+            part.chars().count() as f64 * CELL.0,
+            escape(part)
+        );
+    }
+}
+
+/// The parts of a text between runs of blanks, each with its column: some renderers make one blank of several.
+fn phrases(text: &str) -> Vec<(usize, &str)> {
+    let mut column = 0;
+    let mut parts = Vec::new();
+    for piece in text.split("  ") {
+        let word = piece.trim();
+        if !word.is_empty() {
+            let lead = piece.chars().take_while(|c| *c == ' ').count();
+            parts.push((column + lead, word));
+        }
+        column += piece.chars().count() + 2;
+    }
+    parts
 }
 
 fn corner(x: u16, y: u16) -> (f64, f64) {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// Where the programs are built; those of other packages must be there too.
-pub fn programs() -> PathBuf {
+pub(crate) fn programs() -> PathBuf {
     let folder = Path::new(env!("CARGO_BIN_EXE_cr-serve")).parent().expect("has a folder").to_path_buf();
     for name in ["cr-gen", "cr-plan", "cr-top"] {
         assert!(
@@ -18,12 +18,12 @@ pub fn programs() -> PathBuf {
 }
 
 /// The root of the repository.
-pub fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("exists")
 }
 
 /// Bash with the programs on the path, in a folder of its own, unmoved by this machine's `CR_*`.
-pub fn bash(folder: &Path, script: &str) -> Output {
+pub(crate) fn bash(folder: &Path, script: &str) -> Output {
     let path = format!("{}:{}", programs().display(), std::env::var("PATH").expect("is set"));
     let mut command = Command::new("bash");
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CR_")) {
@@ -33,7 +33,7 @@ pub fn bash(folder: &Path, script: &str) -> Output {
 }
 
 /// Whether a tool is on the path.
-pub fn has(tool: &str) -> bool {
+pub(crate) fn has(tool: &str) -> bool {
     let found = Command::new("bash").args(["-c", &format!("command -v {tool}")]).output();
     found.expect("bash exists").status.success()
 }

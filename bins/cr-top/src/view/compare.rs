@@ -200,7 +200,9 @@ fn difference<'a>(metric: Metric, value: f64, noise: Difference, look: Look) -> 
         (false, false) => Role::Bad,
     };
     let mark = if noise.within_noise { "·" } else { "●" };
-    let ci = noise.ci95.map_or("no CI".into(), |half| format!("±{}", amount(half)));
+    // The interval is about the blocks' own mean, which need not be the difference of the whole runs.
+    let mean = format!("{}{}", if noise.mean < 0.0 { "−" } else { "+" }, amount(noise.mean.abs()));
+    let ci = noise.ci95.map_or("no CI".into(), |half| format!("blocks {mean} ±{}", amount(half)));
     vec![
         part(9, [look.span(role, format!("{mark} {sign}{}", amount(value.abs())))]),
         part(1, [look.span(Role::Dim, ci)]),

@@ -152,7 +152,8 @@ pub fn tabs(area: Rect, buffer: &mut Buffer, app: &App, live: &Live, look: Look)
     }
 }
 
-/// The one thing most worth a look, in `width` columns. A warning that has no room names the view that tells it in full.
+/// The one thing most worth a look, in `width` columns. A warning that has no room ends in the key of the view that
+/// tells it in full.
 fn notice(live: &Live, width: usize, log_key: usize) -> Option<(Role, String)> {
     if live.bad_lines > 0 {
         let last = live.log.last(Kind::BadLine).map_or(String::new(), |entry| format!(": {}", entry.text));
@@ -169,9 +170,9 @@ fn notice(live: &Live, width: usize, log_key: usize) -> Option<(Role, String)> {
             n => format!("(1 of {n}) "),
         };
         let full = format!("⚠ {more}{}: {}", first.name, first.detail);
-        let short = format!("⚠ {more}{} ({log_key} tells)", first.name);
         let fits = Span::raw(full.as_str()).width() <= width;
-        return Some((role, if fits { full } else { short }));
+        let short = || format!("{} → {log_key}", cut(&full, width.saturating_sub(4)));
+        return Some((role, if fits { full } else { short() }));
     }
     live.log.last(Kind::Warning).map(|entry| (Role::Warn, format!("⚠ {}", entry.text)))
 }
