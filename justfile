@@ -54,6 +54,7 @@ microbench *FILTER:
     cargo bench --locked --workspace --benches -- {{ FILTER }}
 
 # Fuzz one parser for a minute or for so many seconds: `just fuzz native`, `just fuzz tables 600`
+[group('check')]
 fuzz TARGET SECONDS="60":
     scripts/fuzz.sh {{ TARGET }} {{ SECONDS }}
 
@@ -68,6 +69,7 @@ bench-python-planner:
     benches/python-planner/run.sh
 
 # Does NVIDIA's aiperf read our Mooncake output, and count the same? (installs it into a temporary folder)
+[group('measure')]
 peer-aiperf:
     benches/peers/aiperf.sh
 
