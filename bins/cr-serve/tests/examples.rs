@@ -12,11 +12,13 @@ use std::process::Output;
 use support::{bash, has, root};
 
 /// What examples may do that cannot be done here, and why.
-const SKIPPED: [(&str, &str); 6] = [
+const SKIPPED: [(&str, &str); 8] = [
     ("smollm2.gguf", "it needs a downloaded checkpoint"),
     ("cr-serve calibrate", "it measures a real model for minutes"),
     ("-o /etc/", "it writes where only root may"),
     ("--replay", "it takes a terminal"),
+    ("tokenizer.json", "it needs a downloaded tokenizer"),
+    ("sharegpt.json", "it needs a published data set"),
     ("xdg-open", "it opens a window"),
     ("tmux", "it takes a terminal"),
 ];
