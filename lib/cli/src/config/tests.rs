@@ -202,7 +202,7 @@ fn what_is_printed_is_a_file_that_says_the_same() {
         "[cr-serve.run]",
         "shards = 3 # lab.toml:1",
         "engine = \"sim\" # CR_ENGINE",
-        "# kv-blocks =                             # not set",
+        "# kv-blocks = # not set",
         "window = [1, 2] # --window",
         "fault = [\"a\", \"b,c\"] # --fault",
         "# quiet = false # default",
