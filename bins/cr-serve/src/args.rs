@@ -3,6 +3,7 @@
 use crate::calibrate::CalibrateArgs;
 use crate::compare::{CompareArgs, ReportArgs};
 use crate::fleet::{AssumeArgs, FleetArgs, ReplanArgs};
+use crate::gate::GateArgs;
 use crate::generate::GenerateArgs;
 use crate::model::{ModelArgs, ModelCommand};
 use crate::validate::ValidateArgs;
@@ -35,6 +36,12 @@ pub(crate) enum Command {
     /// Hold the simulator against the real model on one trace
     #[command(after_long_help = VALIDATE_EXAMPLES)]
     Validate(Box<ValidateArgs>),
+    /// May this traffic be switched from one policy to another? Exits with 3 where it should not
+    #[command(after_long_help = GATE_EXAMPLES, mut_arg("engine", |engine| engine.default_value("sim")))]
+    Gate(Box<GateArgs>),
+    /// How a suite's ranking and verdict change as each unstated parameter moves over its plausible range
+    #[command(after_long_help = SENSITIVITY_EXAMPLES)]
+    Sensitivity(SweepArgs),
     /// Continue a prompt with a model's own tokens
     #[command(after_long_help = GENERATE_EXAMPLES)]
     Generate(GenerateArgs),
@@ -97,6 +104,18 @@ Examples:
   How far is the simulator from the model on my traffic?
       cr-serve validate w.jsonl --shards 4 --policy sticky
       cr-serve validate w.jsonl --shards 4 --policy cacheroute --plan-from 25% --cost cost.toml --format json";
+
+const GATE_EXAMPLES: &str = "\
+Examples:
+  In CI, on last week's traffic, simulated on the cost of your engine:
+      cr-serve gate week.jsonl --shards 30 --engine sim --cost mine.toml --kv-blocks 40k --slo-ttft-p99 3.5s --format json
+
+Verdicts: enable (exit 0), tie and keep (exit 3: stay with the baseline).";
+
+const SENSITIVITY_EXAMPLES: &str = "\
+Examples:
+  Each parameter that the suite lists under [[sensitivity]], moved by itself:
+      cr-serve sensitivity configs/suites/primary.toml --report reports/primary-sensitivity";
 
 const GENERATE_EXAMPLES: &str = "\
 Examples:
@@ -279,7 +298,7 @@ pub(crate) struct SweepArgs {
     /// Write the events of all runs, one after the other, to this file
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<String>,
-    /// Write the report into this folder [default: reports/ and the suite's name]
+    /// Write the report into this folder [default: reports/ and the suite's name, for sensitivity with -sensitivity]
     #[arg(long, value_name = "DIR")]
     pub(crate) report: Option<std::path::PathBuf>,
     #[command(flatten)]

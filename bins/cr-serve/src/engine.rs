@@ -32,6 +32,11 @@ pub(crate) fn engine(args: &EngineArgs, seed: u64, common: &CommonArgs) -> anyho
 
 /// The limits of every shard.
 pub(crate) fn shard_config(pool: &PoolArgs, measure: &MeasureArgs) -> anyhow::Result<ShardConfig> {
+    limits(pool, measure.timeout)
+}
+
+/// The limits of every shard; requests are given up after `timeout_s`.
+pub(crate) fn limits(pool: &PoolArgs, timeout_s: Option<f64>) -> anyhow::Result<ShardConfig> {
     let kv_blocks = match (pool.kv_blocks, pool.kv_tokens) {
         (Some(blocks), _) => blocks,
         (None, Some(tokens)) if tokens < pool.block_tokens => {
@@ -55,7 +60,7 @@ pub(crate) fn shard_config(pool: &PoolArgs, measure: &MeasureArgs) -> anyhow::Re
         kv_blocks,
         token_budget: pool.token_budget,
         max_running: pool.max_running,
-        timeout: measure.timeout.map(Time::from_s),
+        timeout: timeout_s.map(Time::from_s),
         ..ShardConfig::default()
     })
 }

@@ -7,6 +7,7 @@ mod calibrate;
 mod compare;
 mod engine;
 mod fleet;
+mod gate;
 mod generate;
 mod listen;
 mod model;
@@ -31,6 +32,8 @@ fn main() -> ExitCode {
         Command::Sweep(args) => sweep::run(args, common),
         Command::Calibrate(args) => calibrate::run(args, common),
         Command::Validate(args) => validate::run(args, common),
+        Command::Gate(args) => gate::run(args, common),
+        Command::Sensitivity(args) => sweep::sensitivity(args, common),
         Command::Generate(args) => generate::run(args, common),
         Command::Model(command) => model::run(command),
         Command::Report(args) => compare::report(args, common),

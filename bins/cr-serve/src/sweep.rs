@@ -6,10 +6,11 @@ use crate::report;
 use anyhow::Context;
 use cr_cli::signals::Interrupt;
 use cr_cli::{CommonArgs, Exit, InputContext, Output, bad_input};
-use cr_replay::Stop;
-use cr_replay::suite::{Journal, Made, Making, Suite, Sweep};
+use cr_replay::suite::{Journal, Making, Suite, Sweep};
+use cr_replay::{ReplayError, Stop};
 use cr_report::SuiteReport;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
 /// The finished runs of a suite, in the folder of its report.
@@ -17,93 +18,92 @@ const JOURNAL: &str = "cells.jsonl";
 
 /// Runs the suite; every finished run is written at once, so that an interruption loses nothing.
 pub(crate) fn run(args: &SweepArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
+    suite("sweep", "", args, common, Sweep::new)
+}
+
+/// Runs the suite as it stands, and with each of the parameters moved that it lists.
+pub(crate) fn sensitivity(args: &SweepArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
+    suite("sensitivity", "-sensitivity", args, common, Sweep::sensitivity)
+}
+
+fn suite(
+    verb: &str,
+    suffix: &str,
+    args: &SweepArgs,
+    common: &CommonArgs,
+    ready: impl Fn(Suite, &AtomicBool) -> Result<Sweep, ReplayError>,
+) -> anyhow::Result<Exit> {
     let mut suite = read(&args.suite)?;
     if let Some(share) = args.making.refine {
         suite.refine(share).map_err(|what| bad_input(format!("--refine: {what}")))?;
     }
-    let dir = args.report.clone().unwrap_or_else(|| PathBuf::from("reports").join(&suite.name));
+    let folder = || PathBuf::from("reports").join(format!("{}{suffix}", suite.name));
+    let dir = args.report.clone().unwrap_or_else(folder);
     report::prepare(&dir)?;
     let events = args.output.as_deref().map(|path| Output::create(Some(path))).transpose()?;
-    let made = Suited::make(suite, &dir, &args.making, events, common, |sweep| {
-        let mut report = sweep.report();
-        report.commands = vec![command("sweep", &args.suite, &dir, args.making.refine)];
-        report
-    })?;
+    let interrupt = Interrupt::install()?;
+    let sweep = ready(suite, &interrupt.flag()).map_err(crate::run::classify)?;
+    common.note(setting(&sweep));
+    let refine = args.making.refine.map(|share| format!(" --refine {}%", 100.0 * share)).unwrap_or_default();
+    let command = format!("cr-serve {verb} {} --report {}{refine}", args.suite, dir.display());
+    let stopped = Suited { sweep: &sweep, dir: &dir, args: &args.making, common, interrupt: &interrupt }
+        .make(events, SuiteReport { commands: vec![command], ..sweep.report() })?;
     anstream::print!("{}", report::answer(&dir)?);
-    made.exit()
+    match stopped {
+        None => Ok(Exit::Done),
+        Some(Stop::Interrupted) => Ok(Exit::Interrupted),
+        Some(Stop::Trace(error)) => Err(error).bad_input(),
+        Some(Stop::Engine(error)) => Err(error).context("the suite stopped"),
+    }
 }
 
 /// Reads and checks a suite.
-pub(crate) fn read(path: &str) -> anyhow::Result<Suite> {
+fn read(path: &str) -> anyhow::Result<Suite> {
     let text = cr_cli::input::read_to_string(path)?;
     Suite::from_toml(&text, path).bad_input()
 }
 
-/// The command that makes the report again.
-pub(crate) fn command(verb: &str, suite: &str, dir: &Path, refine: Option<f64>) -> String {
-    let refine = refine.map(|share| format!(" --refine {}%", 100.0 * share)).unwrap_or_default();
-    format!("cr-serve {verb} {suite} --report {}{refine}", dir.display())
+/// A suite whose runs are to be made and reported on.
+struct Suited<'a> {
+    sweep: &'a Sweep,
+    dir: &'a Path,
+    args: &'a MakingArgs,
+    common: &'a CommonArgs,
+    interrupt: &'a Interrupt,
 }
 
-/// A suite whose runs have been made and whose report has been written.
-pub(crate) struct Suited {
-    made: Made,
-}
-
-impl Suited {
-    /// Makes the runs and writes the report into `dir`; `frame` gives the report's frame.
-    pub(crate) fn make(
-        suite: Suite,
-        dir: &Path,
-        args: &MakingArgs,
-        events: Option<Output>,
-        common: &CommonArgs,
-        frame: impl Fn(&Sweep) -> SuiteReport,
-    ) -> anyhow::Result<Suited> {
-        let started = SystemTime::now();
-        let interrupt = Interrupt::install()?;
-        let flag = interrupt.flag();
-        let sweep = Sweep::new(suite, &flag).map_err(crate::run::classify)?;
-        common.note(setting(&sweep));
+impl Suited<'_> {
+    /// Makes the runs and writes the report, which is `frame` with the runs; says why it stopped early, if it did.
+    fn make(&self, events: Option<Output>, frame: SuiteReport) -> anyhow::Result<Option<Stop>> {
+        let (started, sweep, dir) = (SystemTime::now(), self.sweep, self.dir);
         let path = dir.join(JOURNAL);
-        let journal = Journal::open(&path, &build()?, args.restart).map_err(|error| {
+        let journal = Journal::open(&path, &build()?, self.args.restart).map_err(|error| {
             bad_input(format!("cannot keep finished runs in {}: {error}", path.display()))
         })?;
-        let report = frame(&sweep);
         // Events of several runs at once would mix in one file.
         let alone = events.is_some() || !sweep.parallel();
-        let board = Board::new(&sweep, common, events, alone, |runs| {
-            let partial = SuiteReport { runs, ..report.clone() };
+        let board = Board::new(sweep, self.common, events, alone, |runs| {
+            let partial = SuiteReport { runs, ..frame.clone() };
             report::write(dir, &partial, sweep.engine().device(), started)
         });
+        let flag = self.interrupt.flag();
         let making = Making {
-            jobs: if alone { 1 } else { jobs(args) },
+            jobs: if alone { 1 } else { jobs(self.args) },
             journal: Some(&journal),
             interrupt: &flag,
             watcher: &board,
         };
         let made = sweep.make(&making);
         board.finish();
-        let mut made = made.map_err(crate::run::classify)?;
-        let expected = report.expected_runs.map(|runs| runs + made.refined as u64);
-        let report =
-            SuiteReport { runs: std::mem::take(&mut made.runs), expected_runs: expected, ..report.clone() };
+        let made = made.map_err(crate::run::classify)?;
+        let expected_runs = frame.expected_runs.map(|runs| runs + made.refined as u64);
+        let report = SuiteReport { runs: made.runs, expected_runs, ..frame.clone() };
         report::write(dir, &report, sweep.engine().device(), started)?;
-        drop(board);
         if made.stopped.is_none() && !sweep.repeatable() {
+            drop(board);
             journal.remove().with_context(|| format!("cannot remove {}", path.display()))?;
         }
-        Ok(Suited { made })
-    }
-
-    /// How the process ends.
-    pub(crate) fn exit(self) -> anyhow::Result<Exit> {
-        match self.made.stopped {
-            None => Ok(Exit::Done),
-            Some(Stop::Interrupted) => Ok(Exit::Interrupted),
-            Some(Stop::Trace(error)) => Err(error).bad_input(),
-            Some(Stop::Engine(error)) => Err(error).context("the suite stopped"),
-        }
+        Ok(made.stopped)
     }
 }
 

@@ -8,6 +8,7 @@
 //! * [`faults`] — what happens to shards; [`control`] — a new plan every interval;
 //! * [`ledger`] — what must hold of every run, checked on every run;
 //! * [`sink`] — where its events go; [`decoupled`] — without ever waiting for a reader;
+//! * [`gate`] — may traffic be switched from one policy to another?
 //! * [`suite`] — policies × rates × seeds;
 //! * [`learn`] — planning from the head of a trace.
 #![forbid(unsafe_code)]
@@ -25,9 +26,11 @@ pub mod faults;
 pub mod fleet;
 mod health;
 mod lag;
+pub mod gate;
 pub mod learn;
 pub mod ledger;
 mod narrator;
+mod parallel;
 mod router;
 pub mod run;
 mod serving;

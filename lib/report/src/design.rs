@@ -1,6 +1,9 @@
 //! What a suite sets out to do, as `result.json` keeps it: objectives, the ladder, the variants, and what is claimed.
 
+use crate::claims::Claim;
 use crate::objective::Objective;
+use crate::published::Published;
+use crate::regimes::{Foretold, Map};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -19,6 +22,18 @@ pub struct Design {
     /// Every combination of them that is run, in the order of the suite.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variants: Vec<Variant>,
+    /// Whether each variant moves a single parameter from a base (a sensitivity analysis) instead of combining all of them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub one_at_a_time: bool,
+    /// Which axes make a regime map.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub map: Option<Map>,
+    /// What the suite sets out to show.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<Claim>,
+    /// Values that others published.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub published: Vec<Published>,
 }
 
 /// A parameter that varies.
@@ -37,6 +52,9 @@ pub struct Variant {
     pub label: String,
     /// The point on each axis.
     pub at: BTreeMap<String, String>,
+    /// What an analysis of its requests foretells, where a regime map asks for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub foretold: Option<Foretold>,
 }
 
 impl Design {

@@ -6,6 +6,7 @@
 //! * [`summary`] — what a run comes down to, `cacheroute.summary/1`;
 //! * [`run`], [`result`], [`record`] — the runs of a suite and what they say together, `cacheroute.result/1`;
 //! * [`design`] and [`objective`], [`capacity`] — what a suite varies, its bounds, and how much a policy carries within them;
+//! * [`claims`] and [`published`], [`sensitivity`], [`regimes`] — what a suite shows, and what that hangs on;
 //! * [`verdict`] and [`stats`] — whether a difference is one;
 //! * [`svg`], [`markdown`], [`text`] — figures, the report, and the few lines for a terminal;
 //! * [`provenance`] — what differs between machines;
@@ -16,6 +17,7 @@
 
 pub mod aggregate;
 pub mod capacity;
+pub mod claims;
 pub mod compare;
 pub mod design;
 pub mod events;
@@ -26,11 +28,14 @@ pub mod load;
 pub mod markdown;
 pub mod objective;
 pub mod provenance;
+pub mod published;
 pub mod reader;
 pub mod record;
+pub mod regimes;
 pub mod requests;
 pub mod result;
 pub mod run;
+pub mod sensitivity;
 pub mod stats;
 pub mod summary;
 pub mod svg;

@@ -6,7 +6,7 @@ use crate::events::Slo;
 use crate::objective::Objective;
 use crate::result::{Aggregate, ResultFile, aggregates, capacities};
 use crate::run::{DETAIL_SCHEMA, Detail, RunDetail, RunReport};
-use crate::{json, result};
+use crate::{claims, json, published, result};
 
 /// What the caller of a suite hands over.
 #[derive(Clone, Debug, Default)]
@@ -102,6 +102,8 @@ impl Stored {
             expected_runs: suite.expected_runs,
             design: suite.design.clone(),
             capacity: Vec::new(),
+            evidence: Vec::new(),
+            beside: Vec::new(),
         };
         let detail_json = text("detail.json", &detail)?;
         // Written numbers are rounded; everything that follows starts from the rounded ones.
@@ -146,7 +148,21 @@ impl Record {
             detail.runs.iter().zip(&file.runs).map(|(run, s)| run.with(s.clone())).collect();
         file.aggregates = aggregates(&runs, file.baseline.as_deref(), &file.design.ladder_qps);
         file.capacity = capacities(&file.runs, &file.objectives(), &file.design.ladder_qps);
-        Ok(Record { file, runs })
+        let mut record = Record { file, runs };
+        record.file.evidence = claims::evaluate(&record);
+        record.file.beside = published::beside(&record);
+        Ok(record)
+    }
+
+    /// The record of every variant that was run, with its label; the record itself where nothing varies.
+    pub fn parts(&self) -> Vec<(Option<String>, Record)> {
+        let variants = &self.file.design.variants;
+        if variants.is_empty() {
+            return vec![(None, self.clone())];
+        }
+        let part = |label: &String| (Some(label.clone()), self.of_variant(label));
+        let parts = variants.iter().map(|variant| part(&variant.label));
+        parts.filter(|(_, part)| !part.file.aggregates.is_empty()).collect()
     }
 
     /// The part of the record that one variant makes; its runs keep their label.
@@ -158,6 +174,7 @@ impl Record {
         file.aggregates.retain(|cell| is(&cell.variant));
         file.capacity.retain(|capacity| is(&capacity.variant));
         file.design.variants.clear();
+        (file.evidence, file.beside) = (Vec::new(), Vec::new());
         file.expected_runs = None;
         let runs = self.runs.iter().filter(|run| is(&run.summary.variant)).cloned().collect();
         Record { file, runs }

@@ -2,9 +2,11 @@
 
 use crate::aggregate::Distribution;
 use crate::capacity::Capacity;
+use crate::claims::Evidence;
 use crate::design::Design;
 use crate::events::Slo;
 use crate::objective::{self, Objective};
+use crate::published::Beside;
 use crate::run::RunReport;
 use crate::stats::{Difference, Estimate};
 use crate::summary::{Quantiles, Summary};
@@ -52,6 +54,12 @@ pub struct ResultFile {
     /// Each policy's capacity under each objective, where there is a ladder of rates.
     #[serde(default)]
     pub capacity: Vec<Capacity>,
+    /// What became of each claim.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<Evidence>,
+    /// Our values beside the published ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<Beside>,
     /// Objectives, the ladder, and the variants.
     #[serde(flatten)]
     pub design: Design,

@@ -1,13 +1,87 @@
 //! What is wrong with a suite, in words.
 
 use super::spec::{Load, PlanSource, SCHEMA, Suite};
+use super::vary::Variant;
+use cr_report::objective::Objective;
+use cr_report::result::METRICS;
 use cr_trace::Time;
+use std::collections::BTreeMap;
 
 fn positive(value: f64) -> bool {
     value.is_finite() && value > 0.0
 }
 
+fn metric_names() -> String {
+    let names: Vec<&str> = METRICS.iter().map(|metric| metric.name).collect();
+    format!("there are capacity, {}", names.join(", "))
+}
+
+/// Names that claims and published values may use for a figure.
+fn is_metric(name: &str) -> bool {
+    name == "capacity" || METRICS.iter().any(|metric| metric.name == name)
+}
+
 impl Suite {
+    /// What is wrong with the claims, published values and the map, which look at all variants.
+    pub(super) fn design_fault(&self, variants: &[Variant]) -> Option<String> {
+        let placed = |at: &BTreeMap<String, String>| {
+            variants.iter().filter(|v| at.iter().all(|(axis, point)| v.at.get(axis) == Some(point))).count()
+        };
+        for claim in &self.claims {
+            let what = |what: String| Some(format!("claim {:?}: {what}", claim.text));
+            if placed(&claim.at) == 0 {
+                return what(format!("no variant is at {:?}", claim.at));
+            }
+            if let Some(policy) =
+                claim.check.policies().into_iter().find(|name| !self.policies.contains(name))
+            {
+                return what(format!("{policy:?} is not among the policies"));
+            }
+            if let Some(metric) = claim.check.metric().filter(|name| !is_metric(name)) {
+                return what(format!("there is no metric {metric:?}; {}", metric_names()));
+            }
+            if let Some(fault) = self.rate_fault(claim.qps, claim.ttft_p99_s) {
+                return what(fault);
+            }
+        }
+        for published in &self.published {
+            let what = |what: String| {
+                Some(format!("published {} of {}: {what}", published.metric, published.policy))
+            };
+            match placed(&published.at) {
+                1 => {}
+                count => return what(format!("{count} variants are at {:?}; name one", published.at)),
+            }
+            if !self.policies.contains(&published.policy) {
+                return what("the policy is not among the policies".into());
+            }
+            if !is_metric(&published.metric) {
+                return what(format!("there is no such metric; {}", metric_names()));
+            }
+            if let Some(fault) = self.rate_fault(published.qps, published.ttft_p99_s) {
+                return what(fault);
+            }
+        }
+        let map = self.map.as_ref()?;
+        let missing = |name: &&String| !self.vary.iter().any(|axis| axis.name == **name);
+        match [&map.x, &map.y].into_iter().find(missing) {
+            Some(name) => Some(format!("map: there is no axis {name:?} under [[vary]]")),
+            None => (map.x == map.y).then(|| "map: x and y are the same axis".into()),
+        }
+    }
+
+    /// A rate that is no rung, or a bound that is no objective.
+    fn rate_fault(&self, qps: Option<f64>, ttft_p99_s: Option<f64>) -> Option<String> {
+        if let (Load::Rates { qps: rungs, .. }, Some(qps)) = (&self.load, qps)
+            && !rungs.contains(&qps)
+        {
+            return Some(format!("{qps} is no rate of load.qps"));
+        }
+        let bound = Objective::ttft(ttft_p99_s?);
+        let known = self.all_objectives().contains(&bound);
+        (!known).then(|| format!("{} is no objective of the suite", bound.text()))
+    }
+
     /// The first thing that makes no sense; `None` where all does.
     pub(super) fn fault(&self) -> Option<String> {
         self.policy_fault()

@@ -5,8 +5,11 @@ use crate::{Assume, Engine, Fault, Replan, ReplayError};
 use cr_cost::CostModel;
 use cr_engine::ShardConfig;
 use cr_engine::model::{ModelConfig, StepTimes};
+use cr_report::claims::Claim;
 use cr_report::events::Slo;
 use cr_report::objective::Objective;
+use cr_report::published::Published;
+use cr_report::regimes::Map;
 use cr_trace::Time;
 use cr_workload::{Generator, Spec};
 use serde::{Deserialize, Serialize};
@@ -99,6 +102,18 @@ pub struct Suite {
     /// Parameters that vary; every combination is a variant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vary: Vec<Axis>,
+    /// Unstated parameters and their plausible values, moved one at a time by `cr-serve sensitivity`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sensitivity: Vec<Axis>,
+    /// Which axes of `vary` make a regime map.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub map: Option<Map>,
+    /// What the suite sets out to show.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<Claim>,
+    /// Values that others published.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub published: Vec<Published>,
     /// Where the suite lies: paths in its workload start there.
     #[serde(skip)]
     pub(super) folder: PathBuf,
@@ -225,7 +240,13 @@ impl Suite {
         suite.folder = Path::new(file).parent().map(Path::to_path_buf).unwrap_or_default();
         match suite.fault() {
             Some(what) => Err(fail(what)),
-            None => suite.variants().map(|_| suite).map_err(fail),
+            None => match suite.variants().and_then(|variants| {
+                suite.sensitivity_variants()?;
+                suite.design_fault(&variants).map_or(Ok(()), Err)
+            }) {
+                Ok(()) => Ok(suite),
+                Err(what) => Err(fail(what)),
+            },
         }
     }
 

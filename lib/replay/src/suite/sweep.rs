@@ -1,11 +1,17 @@
 //! A suite made ready: its engines are loaded, its rates are known, its cells are listed.
 
 use super::spec::{EngineSpec, Load};
+use super::vary::{Axis, Variant};
 use super::{Suite, SuiteError, probe};
 use crate::{Engine, ReplayError};
 use cr_report::SuiteReport;
 use cr_report::design::{self, Design};
+use cr_report::regimes::Foretold;
+use cr_trace::stats;
 use std::sync::atomic::AtomicBool;
+
+/// Requests from which a regime is foretold.
+const FORETOLD_REQUESTS: usize = 20_000;
 
 /// One run of a suite.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,7 +56,27 @@ impl Sweep {
     /// # Errors
     /// An engine that cannot be loaded or fails.
     pub fn new(suite: Suite, interrupt: &AtomicBool) -> Result<Sweep, ReplayError> {
-        let made = suite.variants().map_err(ReplayError::Config)?;
+        let variants = suite.variants().map_err(ReplayError::Config)?;
+        Sweep::over(suite, variants, interrupt)
+    }
+
+    /// The suite as it stands and with each parameter of its `sensitivity` moved by itself.
+    ///
+    /// # Errors
+    /// A suite without such parameters, and as [`Sweep::new`].
+    pub fn sensitivity(suite: Suite, interrupt: &AtomicBool) -> Result<Sweep, ReplayError> {
+        if suite.sensitivity.is_empty() {
+            return Err(ReplayError::Config("the suite lists no parameter under [[sensitivity]]".into()));
+        }
+        let variants = suite.sensitivity_variants().map_err(ReplayError::Config)?;
+        let plain = Suite { map: None, claims: Vec::new(), published: Vec::new(), ..suite };
+        let mut sweep = Sweep::over(plain, variants, interrupt)?;
+        sweep.design.axes = sweep.suite.sensitivity.iter().map(axis).collect();
+        sweep.design.one_at_a_time = true;
+        Ok(sweep)
+    }
+
+    fn over(suite: Suite, made: Vec<Variant>, interrupt: &AtomicBool) -> Result<Sweep, ReplayError> {
         let mut engines: Vec<(EngineSpec, Engine)> = Vec::new();
         let mut variants: Vec<Ready> = Vec::with_capacity(made.len());
         let mut listed = Vec::with_capacity(made.len());
@@ -62,7 +88,8 @@ impl Sweep {
             };
             engines.push((spec.clone(), engine.clone()));
             if let Some(label) = &variant.label {
-                listed.push(design::Variant { label: label.clone(), at: variant.at });
+                let foretold = suite.map.is_some().then(|| foretell(&variant.suite)).transpose()?;
+                listed.push(design::Variant { label: label.clone(), at: variant.at, foretold });
             }
             variants.push(Ready { label: variant.label, suite: variant.suite, engine });
         }
@@ -74,15 +101,15 @@ impl Sweep {
                 (vec![three_digits(capacity * utilisation)], Some(capacity))
             }
         };
-        let axes = suite.vary.iter().map(|axis| design::Axis {
-            name: axis.name.clone(),
-            points: axis.points().into_iter().map(|point| point.label).collect(),
-        });
         let design = Design {
             objectives: suite.objectives.clone(),
             ladder_qps: if rates.len() > 1 { rates.clone() } else { Vec::new() },
-            axes: axes.collect(),
+            axes: suite.vary.iter().map(axis).collect(),
             variants: listed,
+            one_at_a_time: false,
+            map: suite.map.clone(),
+            claims: suite.claims.clone(),
+            published: suite.published.clone(),
         };
         Ok(Sweep { suite, variants, design, rates, capacity_qps })
     }
@@ -172,8 +199,26 @@ impl Sweep {
     }
 }
 
+fn axis(axis: &Axis) -> design::Axis {
+    let points = axis.points().into_iter().map(|point| point.label).collect();
+    design::Axis { name: axis.name.clone(), points }
+}
+
+/// What the first seed's requests foretell by themselves; see `cr_trace::stats`.
+fn foretell(suite: &Suite) -> Result<Foretold, ReplayError> {
+    let fleet = &suite.fleet;
+    let kv_tokens = u64::from(fleet.kv_blocks) * u64::from(fleet.block_tokens);
+    let shards = stats::Fleet { shards: fleet.shards, kv_tokens };
+    let mut seen = stats::TraceStats::new(fleet.block_tokens).with_fleet(Some(shards));
+    let seed = suite.seeds.first().copied().unwrap_or(0);
+    suite.requests(seed, None)?.take(FORETOLD_REQUESTS).for_each(|request| seen.observe(&request));
+    let report = seen.report().reappear;
+    let found = |of: fn(&stats::ReappearReport) -> f64| report.as_ref().map_or(0.0, of);
+    Ok(Foretold { spread: found(|r| r.spread.tokens), pinned: found(|r| r.pinned.tokens) })
+}
+
 /// Three digits are all that a probe is good for.
-pub(super) fn three_digits(value: f64) -> f64 {
+pub(crate) fn three_digits(value: f64) -> f64 {
     let unit = 10f64.powi(2 - value.log10().floor() as i32);
     (value * unit).round() / unit
 }

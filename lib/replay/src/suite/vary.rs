@@ -9,8 +9,21 @@ use toml::{Table, Value};
 const MAX_VARIANTS: usize = 10_000;
 
 /// Fields that belong to the suite as a whole; no variant may set them.
-const WHOLE: [&str; 9] =
-    ["schema", "name", "title", "vary", "seeds", "policies", "baseline", "candidate", "load"];
+const WHOLE: [&str; 13] = [
+    "schema",
+    "name",
+    "title",
+    "vary",
+    "seeds",
+    "policies",
+    "baseline",
+    "candidate",
+    "load",
+    "sensitivity",
+    "map",
+    "claims",
+    "published",
+];
 
 /// A parameter that varies: a field and its values, or points that set several fields each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -106,6 +119,33 @@ impl Suite {
         (0..count).map(|index| self.variant(&axes, index)).collect()
     }
 
+    /// The suite as it stands (its first variant, where parameters vary), then one variant for every value of every parameter of
+    /// `sensitivity`, moved by itself.
+    ///
+    /// # Errors
+    /// As [`Suite::variants`].
+    pub fn sensitivity_variants(&self) -> Result<Vec<Variant>, String> {
+        let base = match self.variants()?.into_iter().next() {
+            Some(first) => Suite { vary: Vec::new(), ..first.suite },
+            None => return Err("the suite has no variant".into()),
+        };
+        let label = Some("as it stands".to_owned());
+        let mut variants = vec![Variant { label, at: BTreeMap::new(), suite: base.clone() }];
+        for axis in &self.sensitivity {
+            if let Some(fault) = axis.fault() {
+                return Err(fault.replacen("vary", "sensitivity", 1));
+            }
+            for point in axis.points() {
+                let label = format!("{} {}", axis.name, point.label);
+                let suite =
+                    base.with(point.set.iter()).map_err(|what| format!("sensitivity {label:?}: {what}"))?;
+                let at = BTreeMap::from([(axis.name.clone(), point.label)]);
+                variants.push(Variant { label: Some(label), at, suite });
+            }
+        }
+        Ok(variants)
+    }
+
     fn variant(&self, axes: &[Vec<Point>], index: usize) -> Result<Variant, String> {
         let mut left = index;
         let mut chosen: Vec<&Point> = Vec::with_capacity(axes.len());
@@ -129,7 +169,14 @@ impl Suite {
     /// # Errors
     /// A field that there is not, or a value that it cannot have.
     pub fn with<'a>(&self, set: impl Iterator<Item = (&'a String, &'a Value)>) -> Result<Suite, String> {
-        let plain = Suite { vary: Vec::new(), ..self.clone() };
+        let plain = Suite {
+            vary: Vec::new(),
+            sensitivity: Vec::new(),
+            claims: Vec::new(),
+            published: Vec::new(),
+            map: None,
+            ..self.clone()
+        };
         let mut root = Value::try_from(&plain).map_err(|error| error.to_string())?;
         for (field, value) in set {
             put(&mut root, field, value)?;

@@ -1,7 +1,7 @@
 //! What the figures do not say.
 
 use super::escape;
-use crate::capacity::Censored;
+use crate::capacity::{Capacity, Censored};
 use crate::format::{count, rate};
 use crate::record::Record;
 use crate::result::Aggregate;
@@ -10,6 +10,9 @@ use std::fmt::{Result, Write};
 
 /// Seeds below which an interval is called rough.
 const FEW_SEEDS: usize = 5;
+
+/// Names of a list that are written out.
+const NAMED: usize = 12;
 
 /// Requests of one run below which its p99 rests on fewer than ten.
 const FEW_REQUESTS: u64 = 1_000;
@@ -26,9 +29,23 @@ pub(super) fn write(out: &mut String, record: &Record) -> Result {
 fn saturated_cells(cells: &[Aggregate]) -> Vec<String> {
     let name = |cell: &Aggregate| {
         let at = cell.qps.map(|qps| format!(" at {} QPS", rate(qps))).unwrap_or_default();
-        format!("{}{at}", escape(&cell.policy))
+        format!("{}{at}", named(&cell.policy, cell.variant.as_deref()))
     };
     cells.iter().filter(|cell| cell.saturated()).map(name).collect()
+}
+
+/// Names in a row, the first dozen of them.
+fn listed(mut names: Vec<String>) -> String {
+    let more = names.len().saturating_sub(NAMED);
+    names.truncate(NAMED);
+    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+    names.join(", ") + &rest
+}
+
+/// A policy, with its variant where there are several.
+fn named(policy: &str, variant: Option<&str>) -> String {
+    let variant = variant.map(|label| format!(" ({})", escape(label))).unwrap_or_default();
+    format!("{}{variant}", escape(policy))
 }
 
 fn limits(record: &Record) -> Vec<String> {
@@ -49,19 +66,19 @@ fn limits(record: &Record) -> Vec<String> {
     }
     let saturated = saturated_cells(cells);
     if !saturated.is_empty() {
-        limits.push(format!("Saturated, so without a latency: {}.", saturated.join(", ")));
+        limits.push(format!("Saturated, so without a latency: {}.", listed(saturated)));
     }
     let censored = record.file.capacity.iter().filter(|capacity| capacity.censored != Censored::No);
-    let censored: Vec<String> = censored.map(|c| format!("{} ({})", escape(&c.policy), c.quoted())).collect();
+    let name = |c: &Capacity| named(&c.policy, c.variant.as_deref());
+    let censored: Vec<String> = censored.map(|c| format!("{} {}", name(c), c.quoted())).collect();
     if !censored.is_empty() {
-        limits.push(format!("Capacity beyond the ladder, so only a bound: {}.", censored.join(", ")));
+        limits.push(format!("Capacity beyond the ladder, so only a bound: {}.", listed(censored)));
     }
-    let doubtful: Vec<String> =
-        record.file.capacity.iter().filter(|c| c.non_monotone()).map(|c| escape(&c.policy)).collect();
+    let doubtful: Vec<String> = record.file.capacity.iter().filter(|c| c.non_monotone()).map(name).collect();
     if !doubtful.is_empty() {
         limits.push(format!(
             "A rate above a failed one passes in some seed, so doubt the capacity of: {}.",
-            doubtful.join(", ")
+            listed(doubtful)
         ));
     }
     let reasons: BTreeSet<&str> = record

@@ -2,8 +2,11 @@
 
 mod answer;
 mod capacity;
+mod claims;
 mod differences;
 mod limits;
+mod regimes;
+mod sensitivity;
 mod table;
 mod variants;
 
@@ -31,8 +34,12 @@ fn write_report(out: &mut String, record: &Record, figures: &[Figure]) -> Result
         writeln!(out, "## Results\n")?;
         table::write(out, record)?;
     } else {
+        sensitivity::write(out, record)?;
+        regimes::write(out, record)?;
         variants::write(out, record)?;
     }
+    claims::write(out, record)?;
+    claims::write_published(out, record)?;
     writeln!(out, "## Figures\n")?;
     for figure in figures {
         writeln!(

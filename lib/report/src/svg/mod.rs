@@ -4,12 +4,14 @@
 //! points differ in shape or dash as well as in colour.
 
 mod capacity_bars;
+mod heat_map;
 mod hit_imbalance;
 mod p99_rate;
 mod palette;
 mod shard_load;
 mod sheet;
 mod timeline;
+mod tornado;
 mod ttft_cdf;
 mod waterfall;
 
@@ -57,7 +59,23 @@ impl Figure {
 }
 
 /// Every figure, in the order in which a report shows them.
-pub const FIGURES: [Figure; 7] = [
+pub const FIGURES: [Figure; 9] = [
+    Figure {
+        file: "regimes.svg",
+        heading: "Regime map",
+        caption: "Each place is a variant of the suite; the number is the candidate's capacity over the baseline's (the baseline's p99 TTFT over the \
+                  candidate's where there is no ladder), the sign is the verdict over paired seeds. Letters are published regimes, where both served hits are nearest.",
+        of_suite: true,
+        draw: heat_map::draw,
+    },
+    Figure {
+        file: "tornado.svg",
+        heading: "What the result hangs on",
+        caption: "Each parameter is moved by itself over its range; a bar spans the ratios of candidate to baseline that follow, the widest on top. Red bars hold a \
+                  value at which the verdict is another.",
+        of_suite: true,
+        draw: tornado::draw,
+    },
     Figure {
         file: "hit-imbalance.svg",
         heading: "Served hit against imbalance",

@@ -1,0 +1,342 @@
+//! Claims: what a suite sets out to show, held against its results.
+//!
+//! A claim is one of a closed set of checks. It is evaluated on every variant that it is about, and holds where it holds in all of them.
+
+use crate::capacity::Capacity;
+use crate::format::{percent_plus_minus, rate, ratio, three};
+use crate::objective::Objective;
+use crate::published::{metric_text, metric_value};
+use crate::record::Record;
+use crate::result::Aggregate;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A claim and how it is checked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    /// In a sentence.
+    pub text: String,
+    /// What a reader should know before believing it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caveat: Option<String>,
+    /// The variants it is about, by their points; all where empty.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub at: BTreeMap<String, String>,
+    /// The rate it is about; the rate of comparison where absent. Capacities have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub qps: Option<f64>,
+    /// The bound on the p99 of TTFT that capacities are of; the first objective where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttft_p99_s: Option<f64>,
+    /// What is checked.
+    pub check: Check,
+}
+
+/// What can be checked of means over seeds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, tag = "kind", rename_all = "snake_case")]
+pub enum Check {
+    /// The policy's served hit is at most so many percentage points below the best one's.
+    HitWithinOfBest {
+        /// The policy.
+        policy: String,
+        /// Percentage points.
+        points: f64,
+    },
+    /// The policy's imbalance by requests is at most this.
+    ImbalanceAtMost {
+        /// The policy.
+        policy: String,
+        /// The bound.
+        value: f64,
+    },
+    /// A metric of the policy is at most this.
+    MetricAtMost {
+        /// The policy.
+        policy: String,
+        /// Its name in `result.json`.
+        metric: String,
+        /// The bound.
+        value: f64,
+    },
+    /// A metric of the policy is at least this.
+    MetricAtLeast {
+        /// The policy.
+        policy: String,
+        /// Its name in `result.json`.
+        metric: String,
+        /// The bound.
+        value: f64,
+    },
+    /// The policy's mean capacity is above every other's.
+    CapacityAboveAll {
+        /// The policy.
+        policy: String,
+    },
+    /// The policy's mean capacity is at least this.
+    CapacityAtLeast {
+        /// The policy.
+        policy: String,
+        /// Requests per second.
+        qps: f64,
+    },
+    /// The policy's mean capacity is at least so many times another's.
+    CapacityRatioAtLeast {
+        /// The policy.
+        policy: String,
+        /// The other one.
+        over: String,
+        /// The factor.
+        ratio: f64,
+    },
+    /// The policy has the longest p99 of TTFT; a saturated one has the longest of all.
+    WorstTail {
+        /// The policy.
+        policy: String,
+    },
+    /// Policies in this order have values of this metric (or `capacity`) that never decrease.
+    Order {
+        /// Its name in `result.json`, or `capacity`.
+        metric: String,
+        /// From the lowest value to the highest.
+        policies: Vec<String>,
+    },
+    /// The candidate's verdict against the baseline is one of `win`, `tie`, `lose`.
+    Verdict {
+        /// The word.
+        is: String,
+    },
+}
+
+impl Check {
+    /// Every policy that it names.
+    pub fn policies(&self) -> Vec<&String> {
+        match self {
+            Check::HitWithinOfBest { policy, .. }
+            | Check::ImbalanceAtMost { policy, .. }
+            | Check::MetricAtMost { policy, .. }
+            | Check::MetricAtLeast { policy, .. }
+            | Check::CapacityAboveAll { policy }
+            | Check::CapacityAtLeast { policy, .. }
+            | Check::WorstTail { policy } => vec![policy],
+            Check::CapacityRatioAtLeast { policy, over, .. } => vec![policy, over],
+            Check::Order { policies, .. } => policies.iter().collect(),
+            Check::Verdict { .. } => Vec::new(),
+        }
+    }
+
+    /// The metric that it names.
+    pub fn metric(&self) -> Option<&str> {
+        match self {
+            Check::MetricAtMost { metric, .. }
+            | Check::MetricAtLeast { metric, .. }
+            | Check::Order { metric, .. } => Some(metric),
+            _ => None,
+        }
+    }
+}
+
+/// What became of a claim.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// Whether it holds; none where the results do not say.
+    pub holds: Option<bool>,
+    /// The numbers, a phrase for every variant.
+    pub said: Vec<String>,
+    /// The fewest seeds behind any of them.
+    pub seeds: u64,
+}
+
+impl Evidence {
+    /// In a word.
+    pub fn word(&self) -> &'static str {
+        match self.holds {
+            Some(true) => "holds",
+            Some(false) => "fails",
+            None => "not shown",
+        }
+    }
+}
+
+/// One variant's finding: whether the claim holds there, and the numbers.
+type Finding = (bool, String);
+
+/// Evaluates every claim, in order.
+pub fn evaluate(record: &Record) -> Vec<Evidence> {
+    let parts = record.parts();
+    record.file.design.claims.iter().map(|claim| evidence(record, &parts, claim)).collect()
+}
+
+fn evidence(record: &Record, parts: &[(Option<String>, Record)], claim: &Claim) -> Evidence {
+    let wanted: Vec<&str> = record.file.design.variants_at(&claim.at).map(|v| v.label.as_str()).collect();
+    let about = |label: &Option<String>| label.as_deref().is_none_or(|label| wanted.contains(&label));
+    let (mut said, mut all, mut seeds) = (Vec::new(), Vec::new(), u64::MAX);
+    for (label, part) in parts.iter().filter(|(label, _)| about(label)) {
+        let view = View { part, claim };
+        let finding = view.find();
+        all.push(finding.as_ref().map(|(holds, _)| *holds));
+        let phrase = finding.map_or_else(|| "no such results".into(), |(_, phrase)| phrase);
+        said.push(match label {
+            Some(label) => format!("{label}: {phrase}"),
+            None => phrase,
+        });
+        seeds = seeds.min(part.file.aggregates.iter().map(|cell| cell.seeds.len() as u64).min().unwrap_or(0));
+    }
+    let holds = match all.as_slice() {
+        [] => None,
+        all if all.contains(&Some(false)) => Some(false),
+        all if all.contains(&None) => None,
+        _ => Some(true),
+    };
+    Evidence { holds, said, seeds: if seeds == u64::MAX { 0 } else { seeds } }
+}
+
+/// A claim and the variant it is held against.
+struct View<'a> {
+    part: &'a Record,
+    claim: &'a Claim,
+}
+
+impl View<'_> {
+    fn find(&self) -> Option<Finding> {
+        match &self.claim.check {
+            Check::HitWithinOfBest { policy, points } => self.hit_within(policy, *points),
+            Check::ImbalanceAtMost { policy, value } => {
+                self.metric(policy, "imbalance_requests", |own| own <= *value, *value, "at most")
+            }
+            Check::MetricAtMost { policy, metric, value } => {
+                self.metric(policy, metric, |own| own <= *value, *value, "at most")
+            }
+            Check::MetricAtLeast { policy, metric, value } => {
+                self.metric(policy, metric, |own| own >= *value, *value, "at least")
+            }
+            Check::CapacityAboveAll { policy } => self.capacity_above_all(policy),
+            Check::CapacityAtLeast { policy, qps } => {
+                let own = self.capacity(policy)?;
+                Some((own.mean_qps.mean >= *qps, format!("{} QPS, at least {}", own.quoted(), rate(*qps))))
+            }
+            Check::CapacityRatioAtLeast { policy, over, ratio } => self.capacity_ratio(policy, over, *ratio),
+            Check::WorstTail { policy } => self.worst_tail(policy),
+            Check::Order { metric, policies } => self.order(metric, policies),
+            Check::Verdict { is } => {
+                let verdict = crate::verdict::of_record(self.part)?;
+                Some((
+                    verdict.outcome.word() == is,
+                    format!("{}: {}", verdict.outcome.word(), verdict.reason),
+                ))
+            }
+        }
+    }
+
+    fn rate(&self) -> Option<f64> {
+        self.claim.qps.or_else(|| self.part.reference_rate())
+    }
+
+    fn cell(&self, policy: &str) -> Option<&Aggregate> {
+        self.part.cell(policy, self.rate())
+    }
+
+    fn at(&self) -> String {
+        self.rate().map(|qps| format!(" at {} QPS", rate(qps))).unwrap_or_default()
+    }
+
+    fn capacity(&self, policy: &str) -> Option<&Capacity> {
+        let objective = self.claim.ttft_p99_s.map(Objective::ttft).or_else(|| self.part.objective())?;
+        self.part.capacity(policy, objective).filter(|capacity| capacity.mean_qps.n > 0)
+    }
+
+    fn hit_within(&self, policy: &str, points: f64) -> Option<Finding> {
+        let hit = |cell: &Aggregate| cell.metric("served_hit");
+        let own = hit(self.cell(policy)?);
+        let best =
+            self.part.cells_at(self.rate()).into_iter().max_by(|a, b| hit(a).mean.total_cmp(&hit(b).mean))?;
+        let gap = (hit(best).mean - own.mean) * 100.0;
+        let phrase = format!(
+            "{}, {gap:.1} points below the best ({} of {}){}",
+            percent_plus_minus(own.mean, own.ci95),
+            percent_plus_minus(hit(best).mean, hit(best).ci95),
+            best.policy,
+            self.at()
+        );
+        Some((gap <= points + 1e-9, phrase))
+    }
+
+    fn metric(
+        &self,
+        policy: &str,
+        metric: &str,
+        holds: impl Fn(f64) -> bool,
+        bound: f64,
+        word: &str,
+    ) -> Option<Finding> {
+        let cell = self.cell(policy)?;
+        let own = cell.metrics.get(metric).copied()?;
+        // What a saturated policy's latencies are worth, they are worth here.
+        let quoted = !(cell.saturated() && metric.starts_with("ttft"));
+        let text = if quoted { metric_text(metric, own.mean, own.ci95) } else { "saturated".into() };
+        let phrase = format!("{text}, {word} {}{}", metric_text(metric, bound, None), self.at());
+        Some((quoted && holds(own.mean), phrase))
+    }
+
+    fn capacity_above_all(&self, policy: &str) -> Option<Finding> {
+        let own = self.capacity(policy)?;
+        let rivals = self.part.policies().into_iter().filter(|name| *name != policy);
+        let rivals: Vec<&Capacity> = rivals.map(|name| self.capacity(name)).collect::<Option<_>>()?;
+        let best = rivals.into_iter().max_by(|a, b| a.mean_qps.mean.total_cmp(&b.mean_qps.mean))?;
+        let phrase = format!("{} QPS; the next is {} with {}", own.quoted(), best.policy, best.quoted());
+        Some((own.mean_qps.mean > best.mean_qps.mean, phrase))
+    }
+
+    fn capacity_ratio(&self, policy: &str, over: &str, least: f64) -> Option<Finding> {
+        let (own, other) = (self.capacity(policy)?, self.capacity(over)?);
+        let times = own.mean_qps.mean / other.mean_qps.mean;
+        let phrase = format!(
+            "{} against {} QPS, {} times; at least {}",
+            own.quoted(),
+            other.quoted(),
+            ratio(times),
+            three(least)
+        );
+        // Values below the ladder count as its lowest rung: a ratio over one of them is a bound from below.
+        Some((times >= least, phrase))
+    }
+
+    fn worst_tail(&self, policy: &str) -> Option<Finding> {
+        let tail = |cell: &Aggregate| match cell.saturated() {
+            true => f64::INFINITY,
+            false => cell.metric("ttft_p99_s").mean,
+        };
+        let own = tail(self.cell(policy)?);
+        let cells = self.part.cells_at(self.rate());
+        let rivals = cells.into_iter().filter(|cell| cell.policy != policy);
+        let worst = rivals.max_by(|a, b| tail(a).total_cmp(&tail(b)))?;
+        let text = |seconds: f64| match seconds.is_finite() {
+            true => crate::format::seconds(seconds),
+            false => "saturated".into(),
+        };
+        let phrase = format!(
+            "p99 {}; the next is {} with {}{}",
+            text(own),
+            worst.policy,
+            text(tail(worst)),
+            self.at()
+        );
+        Some((own >= tail(worst), phrase))
+    }
+
+    fn order(&self, metric: &str, policies: &[String]) -> Option<Finding> {
+        let value = |policy: &String| match metric {
+            "capacity" => self.capacity(policy).map(|own| (own.mean_qps.mean, own.quoted())),
+            _ => {
+                let own = metric_value(self.cell(policy)?, metric)?;
+                Some((own.mean, metric_text(metric, own.mean, own.ci95)))
+            }
+        };
+        let values: Vec<(f64, String)> = policies.iter().map(value).collect::<Option<_>>()?;
+        let named = policies.iter().zip(&values).map(|(policy, (_, text))| format!("{policy} {text}"));
+        let phrase = named.collect::<Vec<_>>().join(", ");
+        let at = if metric == "capacity" { String::new() } else { self.at() };
+        Some((values.is_sorted_by(|a, b| a.0 <= b.0), format!("{phrase}{at}")))
+    }
+}
