@@ -22,6 +22,10 @@ bench: build
     @mkdir -p reports/bench
     {{ bin }}/cr-serve sweep configs/suites/bench.toml --report reports/bench --output reports/bench/events.ndjson
 
+# Search the parameters that the paper leaves unsaid: 45 minutes at most
+fit-paper LIMIT="45m": build
+    {{ bin }}/cr-serve fit configs/fits/paper-primary.toml --limit {{ LIMIT }} --output reports/fit-paper.jsonl
+
 # Watch the bench that is running, or look at the last one
 [group('try')]
 watch:

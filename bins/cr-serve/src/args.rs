@@ -3,6 +3,7 @@
 use crate::calibrate::CalibrateArgs;
 use crate::compare::{CompareArgs, ReportArgs};
 use crate::fleet::{AssumeArgs, FleetArgs, ReplanArgs};
+use crate::fit::FitArgs;
 use crate::gate::GateArgs;
 use crate::generate::GenerateArgs;
 use crate::model::{ModelArgs, ModelCommand};
@@ -36,6 +37,8 @@ pub(crate) enum Command {
     /// Hold the simulator against the real model on one trace
     #[command(after_long_help = VALIDATE_EXAMPLES)]
     Validate(Box<ValidateArgs>),
+    /// Search parameters of a suite that a publication leaves unsaid
+    Fit(FitArgs),
     /// May this traffic be switched from one policy to another? Exits with 3 where it should not
     #[command(after_long_help = GATE_EXAMPLES, mut_arg("engine", |engine| engine.default_value("sim")))]
     Gate(Box<GateArgs>),

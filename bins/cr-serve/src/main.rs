@@ -7,6 +7,7 @@ mod calibrate;
 mod compare;
 mod engine;
 mod fleet;
+mod fit;
 mod gate;
 mod generate;
 mod listen;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         Command::Sweep(args) => sweep::run(args, common),
         Command::Calibrate(args) => calibrate::run(args, common),
         Command::Validate(args) => validate::run(args, common),
+        Command::Fit(args) => fit::run(args, common),
         Command::Gate(args) => gate::run(args, common),
         Command::Sensitivity(args) => sweep::sensitivity(args, common),
         Command::Generate(args) => generate::run(args, common),

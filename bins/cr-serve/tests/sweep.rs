@@ -177,6 +177,149 @@ fn the_number_of_jobs_and_an_interruption_change_nothing() {
     );
 }
 
+const CLAIMS: &str = r#"
+[map]
+x = "keys"
+y = "shards"
+places = [{ name = "whales", baseline_hit = 0.093, candidate_hit = 0.77, published = "win" }]
+
+[[claims]]
+text = "The plan's hit is close to that of fixed affinity"
+caveat = "a small suite"
+qps = 60
+check = { kind = "hit_within_of_best", policy = "cacheroute", points = 30 }
+
+[[claims]]
+text = "Nothing is missed"
+at = { keys = "many" }
+check = { kind = "metric_at_least", policy = "flat", metric = "served_hit", value = 0.9999 }
+
+[[published]]
+policy = "flat"
+metric = "served_hit"
+value = 0.5
+plus_minus = 0.01
+qps = 20
+at = { keys = "few", shards = "2" }
+
+[[published]]
+policy = "cacheroute"
+metric = "capacity"
+value = 100
+at = { keys = "few", shards = "4" }
+
+[[sensitivity]]
+name = "block tokens"
+field = "fleet.block_tokens"
+values = [8, 64]
+
+[[sensitivity]]
+name = "plan"
+points = [{ label = "in sample", set = { plan_from = 0.5 } }]
+"#;
+
+#[test]
+fn claims_published_values_and_the_map_are_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let suite = folder.path().join("ladder.toml");
+    std::fs::write(&suite, format!("{}{CLAIMS}", ladder())).expect("is written");
+    let dir = folder.path().join("report");
+    let output = sweep_with(&suite, &dir, &[]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let result: Value = serde_json::from_str(&read(&dir, "result.json")).expect("is JSON");
+    let evidence = result["evidence"].as_array().expect("has evidence");
+    assert_eq!(
+        (evidence[0]["holds"].as_bool(), evidence[0]["said"].as_array().map(Vec::len)),
+        (Some(true), Some(4))
+    );
+    assert_eq!(
+        (evidence[1]["holds"].as_bool(), evidence[1]["said"].as_array().map(Vec::len)),
+        (Some(false), Some(2))
+    );
+    assert_eq!(evidence[0]["seeds"], 2);
+    let ours = &result["beside"][0];
+    let deviation = ours["mean"].as_f64().expect("a number") / 0.5 - 1.0;
+    assert!((ours["deviation"].as_f64().expect("a number") - deviation).abs() < 1e-5);
+    assert!(result["variants"][0]["foretold"]["pinned"].as_f64().is_some_and(|share| share > 0.3));
+    let report = read(&dir, "report.md");
+    for part in [
+        "## Claims and evidence",
+        "1 of 2 claims hold",
+        "## Beside the published values",
+        "## Regimes",
+        "| whales |",
+        "Foretold",
+    ] {
+        assert!(report.contains(part), "{part}");
+    }
+    assert!(read(&dir, "regimes.svg").contains("[A]"));
+    // All of it is made again from the stored files.
+    let again =
+        Command::new(env!("CARGO_BIN_EXE_cr-serve")).arg("report").arg(&dir).output().expect("starts");
+    assert!(again.status.success() && read(&dir, "report.md") == report);
+}
+
+#[test]
+fn sensitivity_moves_one_parameter_at_a_time() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let suite = folder.path().join("ladder.toml");
+    std::fs::write(&suite, format!("{}{CLAIMS}", ladder())).expect("is written");
+    let dir = folder.path().join("report");
+    let output = Command::new(env!("CARGO_BIN_EXE_cr-serve"))
+        .args(["sensitivity", suite.to_str().expect("is text"), "--report", dir.to_str().expect("is text")])
+        .output()
+        .expect("starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report = read(&dir, "report.md");
+    for part in [
+        "## Sensitivity",
+        "| as the suite stands |",
+        "| block tokens | 64 |",
+        "| plan | in sample |",
+        "tornado.svg",
+    ] {
+        assert!(report.contains(part), "{part}: {report}");
+    }
+    let result: Value = serde_json::from_str(&read(&dir, "result.json")).expect("is JSON");
+    assert_eq!(result["variants"].as_array().map(Vec::len), Some(4));
+    assert_eq!(result["one_at_a_time"], true);
+    // A suite that lists nothing has nothing to move.
+    std::fs::write(&suite, ladder()).expect("is written");
+    let none = Command::new(env!("CARGO_BIN_EXE_cr-serve"))
+        .arg("sensitivity")
+        .arg(&suite)
+        .current_dir(folder.path())
+        .output()
+        .expect("starts");
+    assert_eq!(none.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&none.stderr).contains("[[sensitivity]]"));
+}
+
+#[test]
+fn claims_that_cannot_be_checked_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (from, to, needle) in [
+        (
+            "policy = \"cacheroute\", points",
+            "policy = \"preble\", points",
+            "\"preble\" is not among the policies",
+        ),
+        ("qps = 60\n", "qps = 61\n", "61 is no rate of load.qps"),
+        ("metric = \"served_hit\", value", "metric = \"hits\", value", "there is no metric \"hits\""),
+        ("at = { keys = \"many\" }", "at = { keys = \"none\" }", "no variant is at"),
+        ("at = { keys = \"few\", shards = \"2\" }", "at = { keys = \"few\" }", "2 variants are at"),
+        ("x = \"keys\"", "x = \"key\"", "there is no axis \"key\""),
+        ("hit_within_of_best", "hit_within", "unknown variant `hit_within`"),
+        ("fleet.block_tokens", "fleet.block", "unknown field `block`"),
+    ] {
+        let suite = folder.path().join("bad.toml");
+        std::fs::write(&suite, format!("{}{CLAIMS}", ladder()).replacen(from, to, 1)).expect("is written");
+        let output = sweep(&suite, &folder.path().join("report"));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains(needle), "{to}: {said}");
+    }
+}
+
 #[test]
 fn a_parameter_that_cannot_vary_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -9,6 +9,7 @@
 //! * [`ledger`] — what must hold of every run, checked on every run;
 //! * [`sink`] — where its events go; [`decoupled`] — without ever waiting for a reader;
 //! * [`gate`] — may traffic be switched from one policy to another?
+//! * [`fit`] — a search for parameters that a publication leaves unsaid;
 //! * [`suite`] — policies × rates × seeds;
 //! * [`learn`] — planning from the head of a trace.
 #![forbid(unsafe_code)]
@@ -23,6 +24,7 @@ mod desk;
 pub mod engines;
 mod error;
 pub mod faults;
+pub mod fit;
 pub mod fleet;
 mod health;
 mod lag;

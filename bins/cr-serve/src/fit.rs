@@ -1,0 +1,90 @@
+//! `cr-serve fit`: parameters that a publication leaves unsaid, searched for.
+
+use clap::Args;
+use cr_cli::signals::Interrupt;
+use cr_cli::{CommonArgs, Exit, InputContext, Output, bad_input, quantity};
+use cr_replay::fit::{Evaluation, FitSpec, Fitted, fit};
+use cr_replay::suite::Suite;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+#[derive(Args, Debug)]
+pub(crate) struct FitArgs {
+    /// What is searched, and against what (TOML)
+    #[arg(value_name = "FIT")]
+    fit: String,
+    /// Stop the search after this time, before its evaluations are used up
+    #[arg(long, value_name = "TIME", value_parser = quantity::seconds)]
+    limit: Option<f64>,
+    /// Simulated runs made at a time [default: one a core]
+    #[arg(short, long, value_name = "N", value_parser = quantity::positive_u32)]
+    jobs: Option<u32>,
+    /// Write every set that is tried, a JSON object a line
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<String>,
+}
+
+/// Searches, and prints the best set with its error on seeds that were held out.
+pub(crate) fn run(args: &FitArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
+    let text = cr_cli::input::read_to_string(&args.fit)?;
+    let spec = FitSpec::from_toml(&text, &args.fit).map_err(bad_input)?;
+    let path = Path::new(&args.fit).parent().unwrap_or(Path::new("")).join(&spec.suite);
+    let path = path.display().to_string();
+    let suite = Suite::from_toml(&cr_cli::input::read_to_string(&path)?, &path).bad_input()?;
+    let mut output = args.output.as_deref().map(|path| Output::create(Some(path))).transpose()?;
+    let interrupt = Interrupt::install()?;
+    let flag = interrupt.flag();
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    let jobs = args.jobs.map_or_else(cores, |jobs| jobs as usize);
+    let until = args.limit.map(|limit_s| Instant::now() + Duration::from_secs_f64(limit_s));
+    let (mut best, mut kept) = (f64::INFINITY, Ok(()));
+    let fitted = fit(&spec, &suite, jobs, until, &flag, &mut |count, evaluation| {
+        if let (Some(output), Ok(())) = (&mut output, &kept) {
+            kept = writeln!(output, "{}", line(evaluation)).and_then(|()| output.flush());
+        }
+        if let Some(error) = evaluation.error.filter(|error| *error < best) {
+            best = error;
+            common.note(format!("[{count}/{}] error {error:.3}: {}", spec.evaluations, one_line(evaluation)));
+        }
+    });
+    let fitted = fitted.map_err(crate::run::classify)?;
+    kept?;
+    let mut out = std::io::stdout().lock();
+    out.write_all(answer(&fitted).as_bytes())?;
+    out.flush()?;
+    Ok(if fitted.held_out_error.is_some() { Exit::Done } else { Exit::Interrupted })
+}
+
+fn line(evaluation: &Evaluation) -> serde_json::Value {
+    serde_json::json!({"error": evaluation.error, "set": evaluation.set})
+}
+
+fn one_line(evaluation: &Evaluation) -> String {
+    evaluation.set.iter().map(|(field, value)| format!("{field} = {value}")).collect::<Vec<_>>().join(", ")
+}
+
+fn answer(fitted: &Fitted) -> String {
+    let mut out = String::new();
+    // Writing to a string cannot fail.
+    for (field, value) in &fitted.best.set {
+        let _ = writeln!(out, "{field} = {value}");
+    }
+    let searched = fitted.best.error.unwrap_or_default();
+    let _ = writeln!(
+        out,
+        "\nthe best of {} sets; error {searched:.3} on the seeds of the search",
+        fitted.evaluations
+    );
+    let Some(held_out) = fitted.held_out_error else {
+        return out + "interrupted before it was tried on the seeds that are held out\n";
+    };
+    let _ = writeln!(out, "error {held_out:.3} on the seeds that are held out:\n");
+    for (published, beside) in &fitted.beside {
+        let (policy, what) = (&published.policy, published.what());
+        let _ =
+            writeln!(out, "{policy:<28} {what:<44} published {:>16}  ours {}", published.text(), beside.ours);
+    }
+    out
+}

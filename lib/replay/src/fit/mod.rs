@@ -1,0 +1,186 @@
+//! Fitting what a publication leaves unsaid: a seeded random search, coarse to fine, over parameters of a suite.
+//!
+//! The first half of the evaluations lie anywhere; the others around the best found so far, ever closer. The error of a set is the root of the
+//! mean square of (ours − published) / scale over the suite's `[[published]]` values, where the scale is the published uncertainty and at least 5 % of the value. A set whose
+//! requests do not show the published facts is not run. The chosen set is tried again on seeds that the search never saw.
+
+mod spec;
+
+pub use spec::{Fact, FitSpec, Parameter};
+
+use crate::ReplayError;
+use crate::suite::{Making, NoWatcher, Suite, Sweep};
+use cr_report::SuiteReport;
+use cr_report::published::{Beside, Bound, Published};
+use cr_report::record::Stored;
+use cr_trace::stats::TraceStats;
+use cr_trace::stream;
+use spec::Places;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+use toml::Value;
+
+/// The best sets that the second half of the search starts from.
+const ELITE: usize = 4;
+
+/// The error of a value that was not measured.
+const UNMEASURED: f64 = 5.0;
+
+/// The least scale of a deviation, as a share of the published value.
+const LEAST_SCALE: f64 = 0.05;
+
+/// One set of parameters and its error.
+#[derive(Clone, Debug)]
+pub struct Evaluation {
+    /// Values by field.
+    pub set: BTreeMap<String, Value>,
+    /// The error; none where the requests do not show the facts.
+    pub error: Option<f64>,
+    places: Places,
+}
+
+/// What the search came to.
+#[derive(Debug)]
+pub struct Fitted {
+    /// The best set, with its error on the seeds of the search.
+    pub best: Evaluation,
+    /// Its error on the seeds that were held out; none where it was interrupted.
+    pub held_out_error: Option<f64>,
+    /// Our values on the seeds that were held out, beside the published ones.
+    pub beside: Vec<(Published, Beside)>,
+    /// Sets that were tried.
+    pub evaluations: u32,
+}
+
+/// Searches until the evaluations, the time or the patience of whoever interrupts are used up.
+///
+/// # Errors
+/// A parameter that the suite does not have, a suite without published values, or an engine that fails.
+pub fn fit(
+    spec: &FitSpec,
+    suite: &Suite,
+    jobs: usize,
+    until: Option<Instant>,
+    interrupt: &AtomicBool,
+    tell: &mut dyn FnMut(u32, &Evaluation),
+) -> Result<Fitted, ReplayError> {
+    if suite.published.is_empty() {
+        return Err(ReplayError::Config("the suite has no [[published]] values to fit to".into()));
+    }
+    let over = || until.is_some_and(|until| Instant::now() >= until) || interrupt.load(Ordering::Relaxed);
+    let search = Search { spec, suite, jobs, interrupt };
+    let mut rng = stream(spec.seed, "fit");
+    let mut tried: Vec<Evaluation> = Vec::new();
+    let mut count = 0;
+    while count < spec.evaluations && !(over() && !tried.is_empty()) {
+        let places = match f64::from(count) / f64::from(spec.evaluations) {
+            progress if progress >= 0.5 && !tried.is_empty() => {
+                let elite = &tried[count as usize % tried.len().min(ELITE)];
+                spec::near(&elite.places, 0.5 * (1.05 - progress), &mut rng)
+            }
+            _ => spec::anywhere(spec.parameter.len(), &mut rng),
+        };
+        let Some(evaluation) = search.evaluate(places)? else { break };
+        count += 1;
+        tell(count, &evaluation);
+        if evaluation.error.is_some() {
+            tried.push(evaluation);
+            tried.sort_by(|a, b| a.error.unwrap_or(f64::MAX).total_cmp(&b.error.unwrap_or(f64::MAX)));
+        }
+    }
+    let Some(best) = tried.into_iter().next() else {
+        return Err(ReplayError::Config(
+            "no set of parameters was tried to its end; the facts may rule out all of them".into(),
+        ));
+    };
+    let beside = search.beside(&best.set, &spec.held_out_seeds)?;
+    let held_out_error = beside.as_ref().map(|beside| error(&suite.published, beside));
+    let beside = suite.published.iter().cloned().zip(beside.unwrap_or_default()).collect();
+    Ok(Fitted { best, held_out_error, beside, evaluations: count })
+}
+
+struct Search<'a> {
+    spec: &'a FitSpec,
+    suite: &'a Suite,
+    jobs: usize,
+    interrupt: &'a AtomicBool,
+}
+
+impl Search<'_> {
+    /// None where it was interrupted.
+    fn evaluate(&self, places: Places) -> Result<Option<Evaluation>, ReplayError> {
+        let named = self.spec.parameter.iter().zip(&places);
+        let set: BTreeMap<String, Value> =
+            named.map(|(parameter, &place)| (parameter.field.clone(), parameter.at(place))).collect();
+        let suite = self.with(&set, &self.spec.search_seeds)?;
+        if !self.shows_facts(&suite)? {
+            return Ok(Some(Evaluation { set, error: None, places }));
+        }
+        let Some(beside) = self.beside(&set, &self.spec.search_seeds)? else { return Ok(None) };
+        let error = Some(error(&self.suite.published, &beside));
+        Ok(Some(Evaluation { set, error, places }))
+    }
+
+    fn with(&self, set: &BTreeMap<String, Value>, seeds: &[u64]) -> Result<Suite, ReplayError> {
+        let suite = self.suite.with(set.iter()).map_err(ReplayError::Config)?;
+        Ok(Suite { seeds: seeds.to_vec(), published: self.suite.published.clone(), ..suite })
+    }
+
+    /// Our values beside the published ones; none where it was interrupted.
+    fn beside(
+        &self,
+        set: &BTreeMap<String, Value>,
+        seeds: &[u64],
+    ) -> Result<Option<Vec<Beside>>, ReplayError> {
+        let sweep = Sweep::new(self.with(set, seeds)?, self.interrupt)?;
+        let making =
+            Making { jobs: self.jobs, journal: None, interrupt: self.interrupt, watcher: &NoWatcher };
+        let made = sweep.make(&making)?;
+        if made.stopped.is_some() {
+            return Ok(None);
+        }
+        let report = SuiteReport { runs: made.runs, ..sweep.report() };
+        let stored = Stored::new(&report).map_err(|error| ReplayError::Config(error.to_string()))?;
+        Ok(Some(stored.record.file.beside))
+    }
+
+    fn shows_facts(&self, suite: &Suite) -> Result<bool, ReplayError> {
+        if self.spec.fact.is_empty() {
+            return Ok(true);
+        }
+        let seed = self.spec.search_seeds.first().copied().unwrap_or(0);
+        let mut stats = TraceStats::new(suite.fleet.block_tokens);
+        suite.requests(seed, None)?.for_each(|request| stats.observe(&request));
+        let report = serde_json::to_value(stats.report()).map_err(std::io::Error::from)?;
+        for fact in &self.spec.fact {
+            let pointer = format!("/{}", fact.of.replace('.', "/"));
+            let Some(value) = report.pointer(&pointer).and_then(serde_json::Value::as_f64) else {
+                return Err(ReplayError::Config(format!(
+                    "fact {:?} is no number of the statistics",
+                    fact.of
+                )));
+            };
+            if !(fact.low..=fact.high).contains(&value) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// The root of the mean square of the scaled deviations. A published bound is met by any value on its side.
+fn error(published: &[Published], beside: &[Beside]) -> f64 {
+    let one = |(published, beside): (&Published, &Beside)| {
+        let Some(ours) = beside.mean else { return UNMEASURED };
+        let scale = published.plus_minus.unwrap_or(0.0).max(LEAST_SCALE * published.value.abs()).max(1e-9);
+        let off = (ours - published.value) / scale;
+        match published.bound {
+            None => off,
+            Some(Bound::Below) => off.max(0.0),
+            Some(Bound::Above) => off.min(0.0),
+        }
+    };
+    let squares: f64 = published.iter().zip(beside).map(one).map(|off| off * off).sum();
+    (squares / published.len().max(1) as f64).sqrt()
+}

@@ -1,0 +1,90 @@
+//! Every check that a claim can make, held against a suite whose outcome is plain to see.
+
+mod common;
+
+use common::suite::suite;
+use cr_report::claims::{Check, Claim};
+use cr_report::record::{Record, Stored};
+
+fn claim(check: Check) -> Claim {
+    Claim { text: "x".into(), caveat: None, at: Default::default(), qps: None, ttft_p99_s: None, check }
+}
+
+/// The record, and whether each claim holds.
+fn judged(checks: Vec<Check>) -> (Record, Vec<Option<bool>>) {
+    let mut suite = suite(&[5.0, 12.0, 20.0, 30.0, 50.0, 80.0, 240.0], 3, 4, 240);
+    suite.slo.ttft_p99_s = Some(0.3);
+    suite.design.ladder_qps = vec![5.0, 12.0, 20.0, 30.0, 50.0, 80.0, 240.0];
+    suite.design.claims = checks.into_iter().map(claim).collect();
+    let record = Stored::new(&suite).expect("a record").record;
+    let holds = record.file.evidence.iter().map(|evidence| evidence.holds).collect();
+    (record, holds)
+}
+
+#[test]
+fn checks_hold_exactly_where_the_figures_say_so() {
+    let plain = judged(Vec::new()).0;
+    let at = plain.reference_rate();
+    let hit = |policy: &str| plain.cell(policy, at).expect("was run").metric("served_hit").mean;
+    let capacity = |policy: &str| {
+        let objective = plain.objective().expect("has one");
+        plain.capacity(policy, objective).expect("a ladder").mean_qps.mean
+    };
+    let (cacheroute, flat) = (String::from("cacheroute"), String::from("flat"));
+    let gap = 100.0 * (hit("cacheroute").max(hit("sticky")) - hit("preble"));
+    let within = |points| Check::HitWithinOfBest { policy: "preble".into(), points };
+    let ratio = capacity("cacheroute") / capacity("flat");
+    let times = |ratio| Check::CapacityRatioAtLeast { policy: cacheroute.clone(), over: flat.clone(), ratio };
+    let best = plain.policies().into_iter().max_by(|a, b| capacity(a).total_cmp(&capacity(b))).expect("six");
+    let order = |policies: [&str; 3]| Check::Order {
+        metric: "served_hit".into(),
+        policies: policies.map(String::from).into(),
+    };
+    let checks = vec![
+        (within(gap + 0.01), true),
+        (within(gap - 0.01), false),
+        (times(ratio - 0.01), true),
+        (times(ratio + 0.01), false),
+        (Check::CapacityAtLeast { policy: cacheroute.clone(), qps: capacity("cacheroute") }, true),
+        (Check::CapacityAtLeast { policy: cacheroute.clone(), qps: capacity("cacheroute") + 1.0 }, false),
+        (Check::CapacityAboveAll { policy: best.into() }, true),
+        (Check::CapacityAboveAll { policy: flat.clone() }, false),
+        (order(["flat", "preble", "cacheroute"]), true),
+        (order(["preble", "flat", "cacheroute"]), false),
+        (Check::ImbalanceAtMost { policy: flat.clone(), value: 9.0 }, true),
+        (Check::ImbalanceAtMost { policy: flat.clone(), value: 1.0 }, false),
+        (
+            Check::MetricAtMost {
+                policy: flat.clone(),
+                metric: "served_hit".into(),
+                value: hit("flat") + 0.001,
+            },
+            true,
+        ),
+        (
+            Check::MetricAtLeast {
+                policy: flat.clone(),
+                metric: "served_hit".into(),
+                value: hit("flat") + 0.001,
+            },
+            false,
+        ),
+        (Check::WorstTail { policy: cacheroute.clone() }, false),
+        (Check::Verdict { is: "win".into() }, true),
+        (Check::Verdict { is: "lose".into() }, false),
+    ];
+    let (checks, want): (Vec<Check>, Vec<bool>) = checks.into_iter().unzip();
+    let (record, holds) = judged(checks);
+    assert_eq!(holds, want.into_iter().map(Some).collect::<Vec<_>>(), "{:#?}", record.file.evidence);
+    assert!(record.file.evidence.iter().all(|evidence| evidence.seeds == 3 && evidence.said.len() == 1));
+}
+
+#[test]
+fn what_was_not_run_is_not_shown() {
+    let (record, holds) = judged(vec![
+        Check::CapacityAboveAll { policy: "nobody".into() },
+        Check::Order { metric: "served_hit".into(), policies: vec!["flat".into(), "nobody".into()] },
+    ]);
+    assert_eq!(holds, [None, None]);
+    assert!(record.file.evidence.iter().all(|evidence| evidence.word() == "not shown"));
+}
