@@ -73,7 +73,7 @@ pub fn fit(
     let mut rng = stream(spec.seed, "fit");
     let mut tried: Vec<Evaluation> = Vec::new();
     let mut count = 0;
-    while count < spec.evaluations && !(over() && !tried.is_empty()) {
+    while count < spec.evaluations && (tried.is_empty() || !over()) {
         let places = match f64::from(count) / f64::from(spec.evaluations) {
             progress if progress >= 0.5 && !tried.is_empty() => {
                 let elite = &tried[count as usize % tried.len().min(ELITE)];
@@ -123,8 +123,10 @@ impl Search<'_> {
     }
 
     fn with(&self, set: &BTreeMap<String, Value>, seeds: &[u64]) -> Result<Suite, ReplayError> {
-        let suite = self.suite.with(set.iter()).map_err(ReplayError::Config)?;
-        Ok(Suite { seeds: seeds.to_vec(), published: self.suite.published.clone(), ..suite })
+        let mut suite = self.suite.with(set.iter()).map_err(ReplayError::Config)?;
+        suite.seeds = seeds.to_vec();
+        suite.published.clone_from(&self.suite.published);
+        Ok(suite)
     }
 
     /// Our values beside the published ones; none where it was interrupted.
