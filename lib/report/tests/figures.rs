@@ -4,7 +4,9 @@ mod common;
 
 use common::suite::{Caricature, POLICIES, run, suite};
 use cr_report::SuiteReport;
+use cr_report::design::{Axis, Variant};
 use cr_report::record::Stored;
+use cr_report::regimes::{Foretold, Map, Place};
 use cr_report::svg::FIGURES;
 use roxmltree::{Document, Node};
 
@@ -113,6 +115,85 @@ fn of_six_policies_and_five_seeds() {
     assert!(check("two hundred shards", &suite(&[], 2, 200, 300)) >= 3);
 }
 
+/// All figures but those of suites with variants.
+const OF_A_LADDER: usize = FIGURES.len() - 2;
+
+/// A suite of variants, a small ladder each; later variants are offered more.
+fn variants(ats: &[&[(&str, &str)]]) -> SuiteReport {
+    let mut whole = SuiteReport::default();
+    for (index, at) in ats.iter().enumerate() {
+        let label = match at {
+            [] => "as it stands".to_owned(),
+            at => at.iter().map(|(axis, point)| format!("{axis} {point}")).collect::<Vec<_>>().join(", "),
+        };
+        let mut part = suite(&[5.0, 20.0, 30.0 + 10.0 * index as f64], 2, 4, 120);
+        for run in &mut part.runs {
+            run.summary.variant = Some(label.clone());
+            run.header.variant = Some(label.clone());
+            run.summary.qps = run.summary.qps.map(|qps| qps.min(30.0));
+            run.header.qps = run.summary.qps;
+        }
+        let at = at.iter().map(|(axis, point)| ((*axis).to_owned(), (*point).to_owned())).collect();
+        let foretold = Some(Foretold { spread: 0.1, pinned: 0.1 + 0.1 * index as f64 });
+        whole.design.variants.push(Variant { label, at, foretold });
+        whole.runs.append(&mut part.runs);
+        whole = SuiteReport { runs: whole.runs, design: whole.design, ..part };
+    }
+    whole.slo.ttft_p99_s = Some(0.3);
+    whole.design.ladder_qps = vec![5.0, 20.0, 30.0];
+    whole
+}
+
+fn axis(name: &str, points: &[&str]) -> Axis {
+    Axis { name: name.into(), points: points.iter().map(|point| (*point).to_owned()).collect() }
+}
+
+#[test]
+fn of_a_regime_map() {
+    let names = ["a skew", "a rather long name of a share", "pressure"];
+    let mut made = variants(&[
+        &[(names[0], "0.5"), (names[1], "10 %"), (names[2], "low")],
+        &[(names[0], "1.2"), (names[1], "10 %"), (names[2], "low")],
+        &[(names[0], "0.5"), (names[1], "90 %"), (names[2], "low")],
+        &[(names[0], "1.2"), (names[1], "90 %"), (names[2], "high")],
+    ]);
+    made.design.axes = vec![
+        axis(names[0], &["0.5", "1.2"]),
+        axis(names[1], &["10 %", "90 %"]),
+        axis(names[2], &["low", "high"]),
+    ];
+    let place = |name: &str, candidate_hit| Place {
+        name: name.into(),
+        baseline_hit: 0.1,
+        candidate_hit,
+        published: "win".into(),
+    };
+    let places =
+        vec![place("8B whales", 0.77), place("Aggregate A, which has a long name, too long for a cell", 0.1)];
+    made.design.map = Some(Map { x: names[0].into(), y: names[1].into(), places });
+    keep(&made);
+    assert_eq!(check("regimes", &made), OF_A_LADDER);
+    let report = cr_report::markdown::render(&Stored::new(&made).expect("a record").record, &[]);
+    assert!(report.contains("in 4 places") || report.contains("of 4 places"), "{report}");
+}
+
+#[test]
+fn of_a_sensitivity_analysis() {
+    let mut made = variants(&[
+        &[],
+        &[("virtual nodes", "1")],
+        &[("virtual nodes", "64")],
+        &[("a parameter whose name is longer than its column", "0.25")],
+    ]);
+    made.design.axes = vec![
+        axis("virtual nodes", &["1", "64"]),
+        axis("a parameter whose name is longer than its column", &["0.25"]),
+    ];
+    made.design.one_at_a_time = true;
+    keep(&made);
+    assert_eq!(check("sensitivity", &made), OF_A_LADDER);
+}
+
 /// A ladder with an objective and an ablation: every figure there is.
 fn ladder(rates: &[f64], slo_s: f64) -> SuiteReport {
     let mut suite = suite(rates, 3, 4, 240);
@@ -126,13 +207,13 @@ fn of_a_ladder_that_saturates() {
     let rates = [5.0, 12.0, 20.0, 30.0, 50.0, 80.0, 240.0];
     let made = ladder(&rates, 0.3);
     keep(&made);
-    assert_eq!(check("ladder", &made), FIGURES.len());
-    assert_eq!(check("censored above", &ladder(&[2.0, 5.0], 9.0)), FIGURES.len());
-    assert_eq!(check("censored below", &ladder(&[2.0, 5.0], 1e-4)), FIGURES.len());
+    assert_eq!(check("ladder", &made), OF_A_LADDER);
+    assert_eq!(check("censored above", &ladder(&[2.0, 5.0], 9.0)), OF_A_LADDER);
+    assert_eq!(check("censored below", &ladder(&[2.0, 5.0], 1e-4)), OF_A_LADDER);
     // Nothing but saturation: no latency is drawn against the rate.
     let mut saturated = ladder(&[10.0, 20.0], 0.3);
     saturated.runs.iter_mut().for_each(|run| run.summary.saturated = true);
-    assert_eq!(check("all saturated", &saturated), FIGURES.len() - 1);
+    assert_eq!(check("all saturated", &saturated), OF_A_LADDER - 1);
 }
 
 /// Leaves the figures in the folder that `CR_KEEP_REPORT` names, to be looked at.
