@@ -2,8 +2,8 @@
 
 use crate::calibrate::CalibrateArgs;
 use crate::compare::{CompareArgs, ReportArgs};
-use crate::fleet::{AssumeArgs, FleetArgs, ReplanArgs};
 use crate::fit::FitArgs;
+use crate::fleet::{AssumeArgs, FleetArgs, ReplanArgs};
 use crate::gate::GateArgs;
 use crate::generate::GenerateArgs;
 use crate::model::{ModelArgs, ModelCommand};

@@ -28,7 +28,7 @@ impl<R: BufRead + Send + 'static> Requests<R> {
         }
         let (sender, receiver) = sync_channel(AHEAD);
         // The thread ends with the trace, with the run, or with the process, whichever comes first.
-        std::thread::spawn(move || trace.into_iter().try_for_each(|item| sender.send(item)));
+        std::thread::spawn(move || trace.into_iter().all(|item| sender.send(item).is_ok()));
         Requests::Pipe(receiver, interrupt.clone())
     }
 }

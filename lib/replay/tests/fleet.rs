@@ -68,10 +68,8 @@ fn a_request_whose_second_shard_dies_fails() {
     });
     assert_eq!(fail, Some((0, "shard_down".into(), Some(1), Some(1), Some(0.0))));
     assert_eq!((outcome.summary.requests.rerouted, ends(&bytes).0), (1, vec![1]));
-    let kinds: Vec<_> =
-        faults(&bytes).into_iter().map(|(t_s, shard, kind, n)| (t_s, shard, kind, n)).collect();
     assert_eq!(
-        kinds,
+        faults(&bytes),
         [
             (0.01, 0, "down".into(), 1),
             (0.02, 1, "down".into(), 0),

@@ -18,6 +18,10 @@ pub const SHARDS_EVERY_S: f64 = 0.25;
 /// One line of the stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a header comes once a run; a box would cost every reader of one"
+)]
 pub enum Event {
     /// The first line.
     Header(Header),

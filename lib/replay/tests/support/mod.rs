@@ -17,6 +17,7 @@ use std::sync::atomic::AtomicBool;
 #[derive(Debug, Deserialize)]
 #[serde(tag = "event", rename_all = "lowercase", deny_unknown_fields)]
 #[rustfmt::skip]
+#[expect(clippy::large_enum_variant, reason = "a header comes once a run")]
 pub(crate) enum Line {
     Header { schema: String, generator: String, policy: String, seed: u64, engine: String, model: String, device: String, shards: u32,
         block_tokens: u32, kv_blocks: u32, clock: String, durations: String, requests_expected: Option<u64>, warmup_s: f64,
