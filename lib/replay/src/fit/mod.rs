@@ -24,7 +24,7 @@ use toml::Value;
 /// The best sets that the second half of the search starts from.
 const ELITE: usize = 4;
 
-/// The error of a value that was not measured.
+/// The error of a value that was not measured, and the most that any value counts: one that no parameter brings near must not rule the search.
 const UNMEASURED: f64 = 5.0;
 
 /// The least scale of a deviation, as a share of the published value.
@@ -177,11 +177,12 @@ fn error(published: &[Published], beside: &[Beside]) -> f64 {
         let Some(ours) = beside.mean else { return UNMEASURED };
         let scale = published.plus_minus.unwrap_or(0.0).max(LEAST_SCALE * published.value.abs()).max(1e-9);
         let off = (ours - published.value) / scale;
-        match published.bound {
+        let off = match published.bound {
             None => off,
             Some(Bound::Below) => off.max(0.0),
             Some(Bound::Above) => off.min(0.0),
-        }
+        };
+        off.clamp(-UNMEASURED, UNMEASURED)
     };
     let squares: f64 = published.iter().zip(beside).map(one).map(|off| off * off).sum();
     (squares / published.len().max(1) as f64).sqrt()
