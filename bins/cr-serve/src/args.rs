@@ -1,6 +1,7 @@
 //! What is typed.
 
 use crate::calibrate::CalibrateArgs;
+use crate::claims::ClaimsArgs;
 use crate::compare::{CompareArgs, ReportArgs};
 use crate::fit::FitArgs;
 use crate::fleet::{AssumeArgs, FleetArgs, ReplanArgs};
@@ -54,6 +55,9 @@ pub(crate) enum Command {
     /// Draw a report anew from its result.json and detail.json
     #[command(after_long_help = "Examples:\n  cr-serve report reports/bench --html")]
     Report(ReportArgs),
+    /// The claims of several reports beside their evidence; exits with 3 where one fails
+    #[command(after_long_help = CLAIMS_EXAMPLES)]
+    Claims(ClaimsArgs),
     /// What changed from one result to another; exits with 3 where the newer one regressed
     #[command(after_long_help = COMPARE_EXAMPLES)]
     Compare(CompareArgs),
@@ -93,6 +97,9 @@ Examples:
       cr-serve sweep configs/suites/bench.toml -o events.ndjson
       cr-top events.ndjson
 
+  The same on a model of your own:
+      cr-serve sweep configs/suites/bench.toml --model llama-tiny --report out
+
   A simulated ladder with capacities to 5 %; stopped and started again, it goes on where it was:
       cr-serve sweep ladder.toml --report out --jobs 8 --refine 5%";
 
@@ -124,6 +131,10 @@ const GENERATE_EXAMPLES: &str = "\
 Examples:
   cr-serve generate --model smollm2.gguf \"The capital of France is\"
   cr-serve generate --model smollm2.gguf --temperature 0.8 --top-p 0.9 --seed 7 \"Once upon a time\"";
+
+const CLAIMS_EXAMPLES: &str = "\
+Examples:
+  cr-serve claims reports/paper/*/ -o reports/paper/README.md";
 
 const COMPARE_EXAMPLES: &str = "\
 Examples:
@@ -304,6 +315,20 @@ pub(crate) struct SweepArgs {
     /// Write the report into this folder [default: reports/ and the suite's name, for sensitivity with -sensitivity]
     #[arg(long, value_name = "DIR")]
     pub(crate) report: Option<std::path::PathBuf>,
+    /// Serve with this model instead of the suite's engine: a built-in name, a TOML or GGUF file, a safetensors folder, a hub name
+    #[arg(
+        long,
+        value_name = "MODEL",
+        conflicts_with = "cost",
+        help_heading = "Instead of what the suite says"
+    )]
+    pub(crate) model: Option<String>,
+    /// Simulate with this cost model instead of the suite's engine: a built-in name or a TOML file
+    #[arg(long, value_name = "NAME|FILE", help_heading = "Instead of what the suite says")]
+    pub(crate) cost: Option<String>,
+    /// Run at these rates, in requests per second and ascending, instead of the suite's
+    #[arg(long, value_name = "QPS,…", value_delimiter = ',', value_parser = quantity::positive, help_heading = "Instead of what the suite says")]
+    pub(crate) qps: Vec<f64>,
     #[command(flatten)]
     pub(crate) making: MakingArgs,
 }

@@ -4,6 +4,7 @@
 mod args;
 mod board;
 mod calibrate;
+mod claims;
 mod compare;
 mod engine;
 mod fit;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         Command::Generate(args) => generate::run(args, common),
         Command::Model(command) => model::run(command),
         Command::Report(args) => compare::report(args, common),
+        Command::Claims(args) => claims::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Extra(extra) => {
             extra.print::<Args>()?;

@@ -34,6 +34,7 @@ fn suite(
     ready: impl Fn(Suite, &AtomicBool) -> Result<Sweep, ReplayError>,
 ) -> anyhow::Result<Exit> {
     let mut suite = read(&args.suite)?;
+    let instead = instead(args, &mut suite)?;
     if let Some(share) = args.making.refine {
         suite.refine(share).map_err(|what| bad_input(format!("--refine: {what}")))?;
     }
@@ -45,7 +46,7 @@ fn suite(
     let sweep = ready(suite, &interrupt.flag()).map_err(crate::run::classify)?;
     common.note(setting(&sweep));
     let refine = args.making.refine.map(|share| format!(" --refine {}%", 100.0 * share)).unwrap_or_default();
-    let command = format!("cr-serve {verb} {} --report {}{refine}", args.suite, dir.display());
+    let command = format!("cr-serve {verb} {} --report {}{instead}{refine}", args.suite, dir.display());
     let stopped = Suited { sweep: &sweep, dir: &dir, args: &args.making, common, interrupt: &interrupt }
         .make(events, SuiteReport { commands: vec![command], ..sweep.report() })?;
     anstream::print!("{}", report::answer(&dir)?);
@@ -55,6 +56,25 @@ fn suite(
         Some(Stop::Trace(error)) => Err(error).bad_input(),
         Some(Stop::Engine(error)) => Err(error).context("the suite stopped"),
     }
+}
+
+/// Changes what the flags change, and gives those flags back as typed.
+fn instead(args: &SweepArgs, suite: &mut Suite) -> anyhow::Result<String> {
+    let mut typed = String::new();
+    if let Some(model) = &args.model {
+        suite.serve_with(model);
+        typed += &format!(" --model {model}");
+    }
+    if let Some(cost) = &args.cost {
+        suite.simulate_with(cost);
+        typed += &format!(" --cost {cost}");
+    }
+    if !args.qps.is_empty() {
+        suite.run_at(args.qps.clone()).map_err(|what| bad_input(format!("--qps: {what}")))?;
+        let rates: Vec<String> = args.qps.iter().map(f64::to_string).collect();
+        typed += &format!(" --qps {}", rates.join(","));
+    }
+    Ok(typed)
 }
 
 /// Reads and checks a suite.

@@ -4,7 +4,7 @@ use super::vary::Axis;
 use crate::{Assume, Engine, Fault, Replan, ReplayError};
 use cr_cost::CostModel;
 use cr_engine::ShardConfig;
-use cr_engine::model::{ModelConfig, StepTimes};
+use cr_engine::model::{LoadOptions, StepTimes, load, pick_device};
 use cr_report::claims::Claim;
 use cr_report::events::Slo;
 use cr_report::objective::Objective;
@@ -219,9 +219,9 @@ pub enum EngineSpec {
         /// A built-in name or a path.
         cost: String,
     },
-    /// A real model with random weights.
+    /// A real model.
     Model {
-        /// A built-in name or a path.
+        /// A built-in name or TOML file (random weights from the first seed), a GGUF file, a safetensors folder, or a hub name.
         model: String,
         /// Step times from this cost model instead of the clock.
         #[serde(default)]
@@ -277,6 +277,29 @@ impl Suite {
         self.fault().map_or(Ok(()), Err)
     }
 
+    /// Serves with this model instead of the suite's engine; step times are measured.
+    pub fn serve_with(&mut self, model: &str) {
+        self.engine = EngineSpec::Model { model: model.into(), modelled: None };
+    }
+
+    /// Simulates with this cost model instead of the suite's engine.
+    pub fn simulate_with(&mut self, cost: &str) {
+        self.engine = EngineSpec::Sim { cost: cost.into() };
+    }
+
+    /// Runs at these rates instead of the suite's.
+    ///
+    /// # Errors
+    /// Rates that are not above 0 and ascending.
+    pub fn run_at(&mut self, qps: Vec<f64>) -> Result<(), String> {
+        let refine = match self.load {
+            Load::Rates { refine, .. } => refine,
+            Load::Utilisation { .. } => None,
+        };
+        self.load = Load::Rates { qps, refine };
+        self.fault().map_or(Ok(()), Err)
+    }
+
     /// Every objective, the one of `slo` first.
     pub fn all_objectives(&self) -> Vec<Objective> {
         cr_report::objective::all(self.slo, &self.objectives)
@@ -321,12 +344,14 @@ impl Suite {
         match &self.engine {
             EngineSpec::Sim { cost: name } => Ok(Engine::Sim(Arc::new(cost(name)?))),
             EngineSpec::Model { model, modelled } => {
-                let model = ModelConfig::by_name_or_path(model).map_err(|e| config(e.to_string()))?;
                 let times = match modelled {
                     Some(name) => StepTimes::Modelled(cost(name)?),
                     None => StepTimes::Measured,
                 };
-                Engine::random_model(&model, self.seeds.first().copied().unwrap_or(0), times)
+                let (device, kind) = pick_device();
+                let seed = self.seeds.first().copied().unwrap_or(0);
+                let loaded = load(model, &LoadOptions { seed, ..LoadOptions::new(device) })?;
+                Ok(Engine::Model { model: Arc::new(loaded.model), device: kind, times })
             }
         }
     }
