@@ -125,6 +125,9 @@ impl Search<'_> {
     fn with(&self, set: &BTreeMap<String, Value>, seeds: &[u64]) -> Result<Suite, ReplayError> {
         let mut suite = self.suite.with(set.iter()).map_err(ReplayError::Config)?;
         suite.seeds = seeds.to_vec();
+        if !self.spec.qps.is_empty() {
+            suite.run_at(self.spec.qps.clone()).map_err(ReplayError::Config)?;
+        }
         suite.published.clone_from(&self.suite.published);
         Ok(suite)
     }

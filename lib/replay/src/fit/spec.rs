@@ -22,6 +22,9 @@ pub struct FitSpec {
     pub search_seeds: Vec<u64>,
     /// Seeds on which the chosen set is tried at the end.
     pub held_out_seeds: Vec<u64>,
+    /// The rates of the search, where the suite's own ladder has more than it needs.
+    #[serde(default)]
+    pub qps: Vec<f64>,
     /// What is searched.
     pub parameter: Vec<Parameter>,
     /// What the requests must show whatever the parameters.
