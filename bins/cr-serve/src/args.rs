@@ -134,7 +134,7 @@ Examples:
 
 const CLAIMS_EXAMPLES: &str = "\
 Examples:
-  cr-serve claims reports/paper/*/ -o reports/paper/README.md";
+  cr-serve claims reports/bench -o claims.md";
 
 const COMPARE_EXAMPLES: &str = "\
 Examples:

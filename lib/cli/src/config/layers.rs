@@ -132,7 +132,7 @@ fn variables(root: &Command, target: &Target<'_>, arg: &Arg) -> Vec<String> {
     let scopes = [vec![], path.clone(), vec![program.clone()], [vec![program], path].concat()];
     let mut names: Vec<String> = scopes
         .iter()
-        .map(|scope| [&["CR".to_string()], scope.as_slice(), &[flag.clone()]].concat().join("_"))
+        .map(|scope| [&["CR".to_string()], scope.as_slice(), std::slice::from_ref(&flag)].concat().join("_"))
         .collect();
     names.dedup();
     names
