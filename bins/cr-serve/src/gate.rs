@@ -98,7 +98,9 @@ pub(crate) fn run(args: &GateArgs, common: &CommonArgs) -> anyhow::Result<Exit> 
     let flag = interrupt.flag();
     let shadow = Shadow::new(&spec, &engine, &trace, &flag).map_err(crate::run::classify)?;
     let note = |text: String| common.note(text);
-    let Some(knee) = shadow.knee(&note).map_err(crate::run::classify)? else { return Ok(Exit::Interrupted) };
+    let Some(knee) = shadow.knee(jobs(args.jobs), &note).map_err(crate::run::classify)? else {
+        return Ok(Exit::Interrupted);
+    };
     let progress = Progress::new(common, "gate", "replays", Some(shadow.replays()));
     let made = shadow.compare(&knee, jobs(args.jobs), &|| progress.inc(1));
     progress.finish();

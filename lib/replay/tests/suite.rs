@@ -181,3 +181,32 @@ fn a_suite_may_say_only_how_it_differs() {
         Suite::from_toml("extends = \"base.toml\"\nnmae = \"x\"", &path("wrong.toml")).expect_err("is wrong");
     assert!(error.to_string().contains("nmae"), "{error}");
 }
+
+/// What the small suite comes to: served hit, imbalance by requests, p99 of TTFT and mean e2e in seconds; a change of it is a change of what users see.
+const GOLDEN: &[(&str, f64, u64, [f64; 4])] = &[
+    ("flat", 20.0, 1, [0.504762, 1.12, 0.055804, 0.058335]),
+    ("cacheroute", 20.0, 1, [0.64315, 1.137778, 0.048628, 0.056226]),
+    ("flat", 20.0, 2, [0.610758, 1.137778, 0.043581, 0.056126]),
+    ("cacheroute", 20.0, 2, [0.724856, 1.048889, 0.040731, 0.054419]),
+    ("flat", 40.0, 1, [0.502764, 1.102222, 0.067699, 0.064871]),
+    ("cacheroute", 40.0, 1, [0.637443, 1.102222, 0.051773, 0.059936]),
+    ("flat", 40.0, 2, [0.599658, 1.084444, 0.04214, 0.060238]),
+    ("cacheroute", 40.0, 2, [0.727179, 1.12, 0.045679, 0.058256]),
+];
+
+#[test]
+fn a_small_suite_comes_to_what_it_always_did() {
+    let made: Vec<_> = made(suite(&[]))
+        .iter()
+        .map(|run| {
+            let s = &run.summary;
+            let figures = [s.served_hit, s.imbalance.requests, s.ttft_s.p99, s.e2e_s.mean];
+            (s.policy.clone(), s.qps.unwrap_or(0.0), s.seed, figures.map(|value| (value * 1e6).round() / 1e6))
+        })
+        .collect();
+    let want: Vec<_> = GOLDEN
+        .iter()
+        .map(|(policy, qps, seed, figures)| ((*policy).to_owned(), *qps, *seed, *figures))
+        .collect();
+    assert_eq!(made, want, "look at the difference; then put in what is there now");
+}

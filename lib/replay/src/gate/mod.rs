@@ -163,11 +163,11 @@ impl<'a> Shadow<'a> {
         finished(outcome)
     }
 
-    /// Finds the baseline's knee; none where it was interrupted.
+    /// Finds the baseline's knee: the highest rate at which it meets the objective in most replicates; none where it was interrupted.
     ///
     /// # Errors
     /// A trace on which the baseline never meets the objective, or always does.
-    pub fn knee(&self, note: &dyn Fn(String)) -> Result<Option<Knee>, ReplayError> {
+    pub fn knee(&self, jobs: usize, note: &dyn Fn(String)) -> Result<Option<Knee>, ReplayError> {
         let natural = natural_qps(self.parts[0]);
         let baseline = &self.spec.baseline;
         let slo_s = match self.spec.slo_ttft_p99_s {
@@ -180,11 +180,18 @@ impl<'a> Shadow<'a> {
         };
         let objective = Objective::ttft(slo_s);
         let passes = |qps: f64| -> Result<Option<bool>, ReplayError> {
-            let Some(run) = self.replay(baseline, qps, 0)? else { return Ok(None) };
-            let passes = objective.met_by(&run.summary) && !run.summary.saturated;
-            let word = if passes { "meets" } else { "misses" };
-            note(format!("{baseline} at {qps} QPS {word} {}", objective.text()));
-            Ok(Some(passes))
+            let count = self.spec.replicates.max(1) as usize;
+            let runs = parallel::in_order(self.jobs(jobs), count, |replicate| {
+                self.replay(baseline, qps, replicate as u32)
+            })?;
+            let Some(runs) = runs.into_iter().collect::<Option<Vec<RunReport>>>() else { return Ok(None) };
+            let meets = |run: &&RunReport| objective.met_by(&run.summary) && !run.summary.saturated;
+            let meeting = runs.iter().filter(meets).count();
+            note(format!(
+                "{baseline} at {qps} QPS meets {} in {meeting} of {count} replays",
+                objective.text()
+            ));
+            Ok(Some(2 * meeting > count))
         };
         let (mut low, mut high) = (None, None);
         let mut qps = three_digits(natural);
@@ -239,8 +246,7 @@ impl<'a> Shadow<'a> {
                 cells.extend([&*spec.baseline, &*spec.candidate].map(|policy| (policy, qps, replicate)));
             }
         }
-        let jobs = if self.engine.kind() == "sim" { jobs } else { 1 };
-        let runs = parallel::in_order(jobs, cells.len(), |index| {
+        let runs = parallel::in_order(self.jobs(jobs), cells.len(), |index| {
             let (policy, qps, replicate) = cells[index];
             let run = self.replay(policy, qps, replicate);
             tick();
@@ -258,6 +264,11 @@ impl<'a> Shadow<'a> {
             runs,
             ..SuiteReport::default()
         }))
+    }
+
+    /// A real model runs alone.
+    fn jobs(&self, jobs: usize) -> usize {
+        if self.engine.kind() == "sim" { jobs } else { 1 }
     }
 
     /// How many replays [`Shadow::compare`] makes.
