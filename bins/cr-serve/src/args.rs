@@ -39,6 +39,7 @@ pub(crate) enum Command {
     #[command(after_long_help = VALIDATE_EXAMPLES)]
     Validate(Box<ValidateArgs>),
     /// Search parameters of a suite that a publication leaves unsaid
+    #[command(after_long_help = FIT_EXAMPLES)]
     Fit(FitArgs),
     /// May this traffic be switched from one policy to another? Exits with 3 where it should not
     #[command(after_long_help = GATE_EXAMPLES, mut_arg("engine", |engine| engine.default_value("sim")))]
@@ -117,15 +118,23 @@ Examples:
 
 const GATE_EXAMPLES: &str = "\
 Examples:
-  In CI, on last week's traffic, simulated on the cost of your engine:
-      cr-serve gate week.jsonl --shards 30 --engine sim --cost mine.toml --kv-blocks 40k --slo-ttft-p99 3.5s --format json
+  In CI, on your traffic, simulated on the cost of your engine (`cr-serve calibrate`):
+      cr-serve gate w.jsonl --shards 4 --cost cost.toml --format json
+
+  May fixed affinity go, and what did every replay say?
+      cr-serve gate w.jsonl --baseline sticky --candidate cacheroute --report gate
 
 Verdicts: enable (exit 0), tie and keep (exit 3: stay with the baseline).";
 
 const SENSITIVITY_EXAMPLES: &str = "\
 Examples:
   Each parameter that the suite lists under [[sensitivity]], moved by itself:
-      cr-serve sensitivity configs/suites/primary.toml --report reports/primary-sensitivity";
+      cr-serve sensitivity ladder.toml --report out";
+
+const FIT_EXAMPLES: &str = "\
+Examples:
+  For 45 minutes at most, keeping every set that was tried:
+      cr-serve fit fit.toml --limit 45m -o tried.jsonl";
 
 const GENERATE_EXAMPLES: &str = "\
 Examples:

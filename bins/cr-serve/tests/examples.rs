@@ -52,6 +52,10 @@ mkdir -p configs/suites reports && cp -r ROOT/configs/costs ROOT/configs/models 
 sed -e 's/kind = \"model\"/kind = \"sim\"/; s/^model = \"llama.*/cost = \"70b-2xh100\"/; s/^seeds = .*/seeds = [1, 2]/; s/^requests = .*/requests = 100/' \\
   -e 's/^utilisation = .*/qps = [20.0]/; /^probe_requests/d' ROOT/configs/suites/bench.toml > configs/suites/bench.toml
 sed -e 's/^plan_from.*/&\\nslo = { ttft_p99_s = 3.5 }/; s/^qps = .20.0./qps = [20.0, 60.0]/' configs/suites/bench.toml > ladder.toml
+printf '\n[[published]]\npolicy = \"flat\"\nmetric = \"served_hit\"\nvalue = 0.5\n' >> ladder.toml
+printf '\n[[sensitivity]]\nname = \"budget\"\nfield = \"fleet.token_budget\"\nvalues = [64, 1024]\n' >> ladder.toml
+printf 'schema = \"cacheroute.fit/1\"\nsuite = \"ladder.toml\"\nseed = 1\nevaluations = 3\nsearch_seeds = [1]\nheld_out_seeds = [2]\n' > fit.toml
+printf 'parameter = [{ field = \"fleet.kv_blocks\", low = 64, high = 512, whole = true }]\n' >> fit.toml
 cp configs/costs/70b-2xh100.toml cost.toml
 printf 'qps,p99\\n10,0.2\\n20,0.4\\n40,1.1\\n80,6\\n' > ladder.csv
 cr-serve sweep configs/suites/bench.toml -q > sweep.txt && cp -r reports/bench now
@@ -126,6 +130,7 @@ fn quoted(text: &str) -> String {
 }
 
 #[test]
+#[expect(clippy::print_stdout, reason = "an example that is skipped says so")]
 fn every_example_of_every_help_runs() {
     let inputs = prepared();
     let (mut ran, mut wrong) = (0, Vec::new());

@@ -42,6 +42,9 @@ const KNEE_WITHIN: f64 = 1.08;
 /// Where no objective is given, the p99 of TTFT may be so many times that at a light load.
 const LIGHT_TIMES: f64 = 5.0;
 
+/// Requests that a trace must have.
+const FEWEST: usize = 100;
+
 /// Requests that a part of the trace must have to be replayed by itself.
 const PART_REQUESTS: usize = 2_000;
 
@@ -111,10 +114,10 @@ impl<'a> Shadow<'a> {
                 "planning and settling must take a share of the requests and leave some to measure".into(),
             ));
         }
-        if trace.len() < 200 || natural_qps(trace) <= 0.0 {
+        if trace.len() < FEWEST || natural_qps(trace) <= 0.0 {
             let count = trace.len();
             return Err(ReplayError::Config(format!(
-                "{count} requests are too few for a gate; give at least 200 that arrive over some time"
+                "{count} requests are too few for a gate; give at least {FEWEST} that arrive over some time"
             )));
         }
         let linked = trace.iter().any(|request| request.after.is_some() || request.session.is_some());
