@@ -37,6 +37,17 @@ build:
     @echo "building for {{ if accelerator == "" { "the CPU" } else { accelerator } }}" >&2
     cargo build --release --locked --bins {{ features }}
 
+# cr-serve for an NVIDIA GPU, with the CUDA toolkit that is installed (nvcc on the PATH)
+[group('build')]
+build-cuda:
+    @command -v nvcc >/dev/null || { echo "nvcc is not on the PATH; without a CUDA toolkit: just check-cuda" >&2; exit 2; }
+    cargo build --release --locked -p cr-serve --features cuda
+
+# Compile for CUDA where there is neither a toolkit nor a GPU, with NVIDIA's packages from PyPI (half an hour)
+[group('check')]
+check-cuda:
+    scripts/check-cuda.sh
+
 # All tests
 [group('check')]
 test:
