@@ -87,7 +87,7 @@ Examples:
       cr-serve run w.jsonl --shards 4 --policy cacheroute --plan-from 25%
 
   Plan anew every minute, moving little, while shard 3 dies and returns:
-      cr-serve run w.jsonl --shards 8 --engine sim --replan 60s --max-churn 10% --fault \"down 3 at 60s for 30s\"
+      cr-serve run w.jsonl --engine sim --replan 60s --max-churn 10% --fault \"down 3 at 60s for 30s\"
 
   The same fleet simulated, thousands of times faster:
       cr-serve run w.jsonl --shards 8 --engine sim --cost 70b-2xh100";

@@ -132,8 +132,8 @@ fn what_is_no_stream_of_events_is_refused() {
     check(&piped(lines()[1].as_bytes(), &[]), 2, &[], "<stdin>:1: ");
     let other = lines()[0].replace("events/1", "events/9");
     check(&piped(other.as_bytes(), &[]), 2, &[], "cacheroute.events/9");
-    let huge = lines()[0].replace("\"shards\":4", "\"shards\":60000");
-    check(&piped(huge.as_bytes(), &[]), 2, &[], "60000 shards; cr-top shows at most 4096");
+    let huge = lines()[0].replace("\"shards\":4", "\"shards\":70000");
+    check(&piped(huge.as_bytes(), &[]), 2, &[], "70000 shards; a run has between 1 and 65536");
     let missing = top(&["/no/such/run.ndjson"]).output().expect("ran");
     check(&missing, 2, &[], "cannot read /no/such/run.ndjson: no such file");
     let missing = top(&["no-such-run.ndjson", "--once"]).output().expect("ran");

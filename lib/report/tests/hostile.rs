@@ -94,13 +94,16 @@ fn apply(lines: &mut Vec<Vec<u8>>, harm: &Harm) {
     }
 }
 
-/// Whether JSON holds a null where the summary has a number. (Only `worst_tenant` may be none.)
+/// What a summary may leave open.
+const MAY_BE_NONE: [&str; 4] = ["worst_tenant", "worst_slowdown_tenant", "worst_p99_tenant", "worst_p99_s"];
+
+/// Whether JSON holds a null where the summary has a number.
 fn has_null(value: &serde_json::Value) -> bool {
     match value {
         serde_json::Value::Null => true,
         serde_json::Value::Array(items) => items.iter().any(has_null),
         serde_json::Value::Object(map) => {
-            map.iter().any(|(key, value)| key != "worst_tenant" && has_null(value))
+            map.iter().any(|(key, value)| !MAY_BE_NONE.contains(&key.as_str()) && has_null(value))
         }
         _ => false,
     }

@@ -120,7 +120,7 @@ fn faults_of_values_name_the_field() {
         (
             "qps = 20.0",
             "qps = 1e-7",
-            "arrivals.qps: is 0.0000001, it must lie between 0.000001 and 1000000000",
+            "arrivals.qps: is 1e-7, it must lie between 0.000001 and 1000000000",
         ),
         (
             "qps = 20.0",
