@@ -117,11 +117,7 @@ fn faults_of_the_text_name_line_and_nearest_field() {
 fn faults_of_values_name_the_field() {
     let cases = [
         ("requests = 500\n", "", "requests: is missing; give requests or duration_s"),
-        (
-            "qps = 20.0",
-            "qps = 1e-7",
-            "arrivals.qps: is 1e-7, it must lie between 0.000001 and 1000000000",
-        ),
+        ("qps = 20.0", "qps = 1e-7", "arrivals.qps: is 1e-7, it must lie between 0.000001 and 1000000000"),
         (
             "qps = 20.0",
             "qps = 1e-6",
