@@ -251,6 +251,9 @@ pub(crate) struct EngineArgs {
     /// Where the durations of steps come from [default: measured; modelled under sim]
     #[arg(long, value_enum)]
     pub(crate) durations: Option<Durations>,
+    /// Go on from the model's own greedy tokens instead of the trace's answers; their length stays the trace's
+    #[arg(long)]
+    pub(crate) free_run: bool,
     /// What time is
     #[arg(long, value_enum, default_value = "virtual")]
     pub(crate) clock: ClockKind,

@@ -15,6 +15,9 @@ const DEFAULT_KV_BLOCKS: u32 = 4096;
 pub(crate) fn engine(args: &EngineArgs, seed: u64, common: &CommonArgs) -> anyhow::Result<Engine> {
     let cost = || CostModel::by_name_or_path(&args.cost).bad_input();
     match (args.engine, args.durations) {
+        (EngineKind::Sim, _) if args.free_run => {
+            Err(bad_input("--engine sim has no tokens of its own; leave out --free-run, or serve a model"))
+        }
         (EngineKind::Sim, Some(Durations::Measured)) => Err(bad_input(
             "--engine sim computes nothing that could be measured; leave out --durations measured",
         )),

@@ -56,6 +56,7 @@ pub(crate) fn run(args: &RunArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
             requests_expected: requests,
             plan_requests: plan_from.map_or(0, |plan| plan.requests),
             protect_admitted: shard.protect_admitted,
+            free_run: args.engine.free_run,
             ..header_of(&args.measure, &routing, &engine, &shard)
         },
         vnodes: args.routing.vnodes,
@@ -68,7 +69,10 @@ pub(crate) fn run(args: &RunArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
         tuning: args.assume.tuning(&engine, &shard, args.measure.slo_ttft_p99),
         clock,
     };
-    let fleet = engine.fleet(routing.shards, shard)?;
+    let fleet = match args.engine.free_run {
+        true => engine.free_running_fleet(routing.shards, shard)?,
+        false => engine.fleet(routing.shards, shard)?,
+    };
     let trace = piped::Requests::new(trace, is_file, &interrupt);
     let outcome = cr_replay::run(&spec, fleet, trace, &mut sinks, &interrupt.flag());
     progress.finish();

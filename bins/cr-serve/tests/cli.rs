@@ -374,6 +374,35 @@ fn an_output_that_is_an_input_is_refused_and_left_alone() {
     assert_eq!(std::fs::read(&trace).expect("reads"), before);
 }
 
+/// The model's own tokens: as many, for as many hits; and a cost model has none.
+#[test]
+fn a_free_run_serves_the_same_lengths() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = trace(folder.path(), "w.jsonl", 8, true);
+    let path = trace.to_str().expect("is text");
+    let figures = |more: &[&str]| {
+        let flags = [
+            "run",
+            path,
+            "--model",
+            "llama-tiny",
+            "--durations",
+            "modelled",
+            "--cost",
+            "worked-example",
+            "--format",
+            "json",
+        ];
+        let output = run(&[&flags[..], more].concat());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let summary: Value = serde_json::from_slice(&output.stdout).expect("is JSON");
+        (summary["work"]["output_tokens"].clone(), summary["served_hit"].clone(), summary["e2e_s"].clone())
+    };
+    assert_eq!(figures(&["--free-run"]), figures(&[]));
+    let refused = refusal(&sim(&trace, &["--free-run"]), 2);
+    assert!(refused.contains("--engine sim has no tokens of its own"), "{refused}");
+}
+
 #[test]
 fn an_slo_over_nothing_is_no_pass() {
     let folder = tempfile::tempdir().expect("a folder");

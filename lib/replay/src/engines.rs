@@ -2,7 +2,7 @@
 
 use crate::{Fleet, ReplayError};
 use cr_cost::CostModel;
-use cr_engine::model::{Model, ModelBackend, ModelConfig, StepTimes, pick_device};
+use cr_engine::model::{Answers, Model, ModelBackend, ModelConfig, StepTimes, pick_device};
 use cr_engine::{Backend, ShardConfig};
 use cr_routing::policy::PolicyTuning;
 use std::sync::Arc;
@@ -86,12 +86,39 @@ impl Engine {
     /// # Errors
     /// Pools that the device cannot hold.
     pub fn fleet(&self, shards: u32, config: ShardConfig) -> Result<Fleet, ReplayError> {
+        self.fleet_of(shards, config, None)
+    }
+
+    /// A fleet whose model goes on from its own greedy tokens instead of the trace's answers (`--free-run`); answers are as long as the
+    /// trace's.
+    ///
+    /// # Errors
+    /// A cost model, which says nothing; or pools that the device cannot hold.
+    pub fn free_running_fleet(&self, shards: u32, config: ShardConfig) -> Result<Fleet, ReplayError> {
+        match self {
+            Engine::Sim(_) => {
+                Err(ReplayError::Config("a cost model has no tokens of its own to go on from".into()))
+            }
+            Engine::Model { .. } => self.fleet_of(shards, config, Some(Answers::default())),
+        }
+    }
+
+    fn fleet_of(
+        &self,
+        shards: u32,
+        config: ShardConfig,
+        answers: Option<Answers>,
+    ) -> Result<Fleet, ReplayError> {
         match self {
             Engine::Sim(cost) => Ok(Fleet::simulated(shards, config, cost)),
             Engine::Model { model, times, .. } => {
                 let backends = (0..shards).map(|_| {
                     let (blocks, block_tokens) = (config.kv_blocks as usize, config.block_tokens as usize);
                     let backend = ModelBackend::new(model, blocks, block_tokens, times.clone())?;
+                    let backend = match &answers {
+                        Some(answers) => backend.free_running(answers.clone()),
+                        None => backend,
+                    };
                     Ok(Box::new(backend) as Box<dyn Backend>)
                 });
                 Ok(Fleet::new(config, backends.collect::<Result<_, ReplayError>>()?))

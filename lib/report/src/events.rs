@@ -103,6 +103,9 @@ pub struct Header {
     /// Whether pools evict blocks of keys that are not admitted first.
     #[serde(default, skip_serializing_if = "is_false")]
     pub protect_admitted: bool,
+    /// Whether the model goes on from its own tokens instead of the trace's answers.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub free_run: bool,
     /// What the policy assumes of the shards without observing it, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assumes: Option<String>,

@@ -18,8 +18,9 @@
 
 pub mod attention;
 pub mod config;
+pub mod contents;
 pub mod device;
-pub mod executor;
+mod executor;
 pub mod fused;
 pub mod generate;
 pub mod inspect;
@@ -38,6 +39,7 @@ pub mod weights;
 
 pub use attention::AttnBackend;
 pub use config::{ModelConfig, RopeScaling};
+pub use contents::Answers;
 pub use device::{DeviceKind, compute_dtype, pick_device};
 pub use executor::{ModelBackend, StepTimes};
 pub use fused::FusedAttention;

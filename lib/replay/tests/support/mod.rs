@@ -22,7 +22,7 @@ pub(crate) enum Line {
     Header { schema: String, generator: String, policy: String, seed: u64, engine: String, model: String, device: String, shards: u32,
         block_tokens: u32, kv_blocks: u32, clock: String, durations: String, requests_expected: Option<u64>, warmup_s: f64,
         slo: BTreeMap<String, f64>, plan_requests: Option<u64>, in_sample: bool, qps: Option<f64>, replan: Option<serde_json::Value>,
-        faults: Option<Vec<String>>, routers: Option<u32>, view_lag_s: Option<f64>, protect_admitted: Option<bool>, assumes: Option<String> },
+        faults: Option<Vec<String>>, routers: Option<u32>, view_lag_s: Option<f64>, protect_admitted: Option<bool>, free_run: Option<bool>, assumes: Option<String> },
     Finish { t_s: f64, id: u64, key: String, tenant: String, shard: u32, admitted: bool, arrival_s: f64, queue_s: f64, ttft_s: f64,
         tpot_s: Option<f64>, e2e_s: f64, prompt_tokens: u64, cached_tokens: u64, cached_by_scope: BTreeMap<String, u64>,
         output_tokens: u64, retries: u32, preemptions: u32, measured: Option<bool> },
