@@ -7,6 +7,7 @@ use crate::text;
 use clap::ValueEnum;
 use cr_cli::{CommonArgs, Exit, InputContext, bad_input};
 use cr_trace::ahead::ReadAhead;
+use cr_trace::lines::Lines;
 use cr_trace::shape::{Cuts, Shape, Shaped};
 use cr_trace::tolerance::Tolerance;
 use cr_trace::unbunch::Unbunch;
@@ -183,10 +184,13 @@ impl CutArgs {
     }
 }
 
-/// How many requests will remain. A file is read twice for it; a pipe cannot be.
+/// How many requests will remain. A file is read twice for it; a pipe cannot be. Where every line is a request, lines are counted.
 fn count(args: &ImportArgs) -> anyhow::Result<Option<u64>> {
     if args.file == "-" || !std::fs::metadata(&args.file).is_ok_and(|meta| meta.is_file() || meta.is_dir()) {
         return Ok(None);
+    }
+    if let Some(lines) = count_lines(args)? {
+        return Ok(Some(lines));
     }
     let opened = open(args, Purpose::Count)?;
     let mut requests = Shaped::new(opened.requests, opened.shape);
@@ -194,6 +198,24 @@ fn count(args: &ImportArgs) -> anyhow::Result<Option<u64>> {
         request.bad_input()?;
     }
     Ok(Some(requests.cuts().kept))
+}
+
+/// The requests of hash blocks without parsing them, unless which of them remain depends on what they say.
+fn count_lines(args: &ImportArgs) -> anyhow::Result<Option<u64>> {
+    if args.cut.window.is_some() || args.input.skip_bad > 0 || Path::new(&args.file).is_dir() {
+        return Ok(None);
+    }
+    let raw = input::raw(&args.file, &args.input)?;
+    if !matches!(raw.format, InFormat::Mooncake | InFormat::Bailian) {
+        return Ok(None);
+    }
+    let limit = args.cut.limit.unwrap_or(u64::MAX);
+    let mut lines = Lines::new(raw.reader, &raw.name);
+    let mut count = 0;
+    while count < limit && lines.advance().bad_input()? {
+        count += 1;
+    }
+    Ok(Some(count))
 }
 
 fn header(args: &ImportArgs, opened: &Opened, requests: Option<u64>) -> TraceHeader {

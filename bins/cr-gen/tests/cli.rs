@@ -247,6 +247,14 @@ fn packed_files_tables_and_folders_are_found_out() {
     let packed = write("m.zst", &zstd::encode_all(&rows[..], 1).expect("packs"));
     assert_eq!(run(&["import", &packed]).stdout, run(&["import", ROWS]).stdout);
 
+    // The header's count, found by lines, is that of the parsed rows.
+    let spaced = write("s.jsonl", &[b"\n", &rows[..], b"\n  \n"].concat());
+    for limit in ["1", "2", "1000"] {
+        let import = run(&["import", &spaced, "--from", "mooncake", "--limit", limit]);
+        let (header, requests) = stdout(&import).split_once('\n').expect("has a header");
+        assert!(header.contains(&format!("\"requests\":{},", requests.lines().count())), "{header}");
+    }
+
     let azure = write("a.csv", b"TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03.97,48,10\n2023-11-16 18:17:04.97,31,8\n");
     let table = run(&["import", &azure]);
     let last = stdout(&table).lines().last().expect("has one");
