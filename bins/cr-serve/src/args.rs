@@ -217,6 +217,8 @@ pub(crate) enum EngineKind {
     Model,
     /// Steps timed by a cost model
     Sim,
+    /// The same step by step and block by block: slow, equal to the byte, for checking `sim`
+    SimStepwise,
 }
 
 /// What time is.

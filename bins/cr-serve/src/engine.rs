@@ -5,7 +5,7 @@ use cr_cli::{CommonArgs, InputContext, bad_input};
 use cr_cost::CostModel;
 use cr_engine::ShardConfig;
 use cr_engine::model::StepTimes;
-use cr_replay::Engine;
+use cr_replay::{Engine, Fleet, ReplayError};
 use cr_trace::Time;
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ const DEFAULT_KV_BLOCKS: u32 = 4096;
 pub(crate) fn engine(args: &EngineArgs, seed: u64, common: &CommonArgs) -> anyhow::Result<Engine> {
     let cost = || CostModel::by_name_or_path(&args.cost).bad_input();
     match (args.engine, args.durations) {
-        (EngineKind::Sim, _) if args.free_run => {
+        (EngineKind::Sim | EngineKind::SimStepwise, _) if args.free_run => {
             Err(bad_input("--engine sim has no tokens of its own; leave out --free-run, or serve a model"))
         }
-        (EngineKind::Sim, Some(Durations::Measured)) => Err(bad_input(
+        (EngineKind::Sim | EngineKind::SimStepwise, Some(Durations::Measured)) => Err(bad_input(
             "--engine sim computes nothing that could be measured; leave out --durations measured",
         )),
-        (EngineKind::Sim, _) => Ok(Engine::Sim(Arc::new(cost()?))),
+        (EngineKind::Sim | EngineKind::SimStepwise, _) => Ok(Engine::Sim(Arc::new(cost()?))),
         (EngineKind::Model, durations) => {
             let times = match durations {
                 Some(Durations::Modelled) => StepTimes::Modelled(cost()?),
@@ -30,6 +30,19 @@ pub(crate) fn engine(args: &EngineArgs, seed: u64, common: &CommonArgs) -> anyho
             let (loaded, device) = args.model.load(seed, common)?;
             Ok(Engine::Model { model: Arc::new(loaded.model), device, times })
         }
+    }
+}
+
+/// The shards of that engine.
+pub(crate) fn fleet(
+    args: &EngineArgs,
+    engine: &Engine,
+    shards: u32,
+    config: ShardConfig,
+) -> Result<Fleet, ReplayError> {
+    match (args.engine, engine) {
+        (EngineKind::SimStepwise, Engine::Sim(cost)) => Ok(Fleet::simulated_stepwise(shards, config, cost)),
+        _ => engine.fleet(shards, config),
     }
 }
 

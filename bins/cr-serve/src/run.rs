@@ -71,7 +71,7 @@ pub(crate) fn run(args: &RunArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
     };
     let fleet = match args.engine.free_run {
         true => engine.free_running_fleet(routing.shards, shard)?,
-        false => engine.fleet(routing.shards, shard)?,
+        false => engine::fleet(&args.engine, &engine, routing.shards, shard)?,
     };
     let trace = piped::Requests::new(trace, is_file, &interrupt);
     let outcome = cr_replay::run(&spec, fleet, trace, &mut sinks, &interrupt.flag());

@@ -1,7 +1,7 @@
 //! What a batch is, and who executes it.
 
 use crate::EngineError;
-use cr_cost::StepWork;
+use cr_cost::{CostModel, StepWork};
 use cr_trace::{Request, Time};
 
 /// One sequence's part of a step.
@@ -38,6 +38,12 @@ pub trait Backend: Send {
     /// # Errors
     /// Whatever the device says. The run cannot go on after that.
     fn step(&mut self, batch: &Batch<'_>) -> Result<Time, EngineError>;
+
+    /// The cost model, where it alone says how long a step takes and nothing is computed; then [`Backend::step`] need not be
+    /// called.
+    fn timed(&self) -> Option<&CostModel> {
+        None
+    }
 
     /// A request has left the shard; whatever is remembered of it can go.
     fn forget(&mut self, _request: &Request) {}

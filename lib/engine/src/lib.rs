@@ -18,6 +18,6 @@ pub mod sim;
 
 pub use backend::{Backend, Batch, BatchSeq};
 pub use error::EngineError;
-pub use pool::{BlockPool, Pool};
+pub use pool::{BlockPool, Pool, RunPool};
 pub use shard::{Departed, Rejection, Shard, ShardConfig, ShardTotals};
 pub use sim::SimBackend;

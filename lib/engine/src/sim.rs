@@ -22,4 +22,8 @@ impl Backend for SimBackend {
     fn step(&mut self, batch: &Batch<'_>) -> Result<Time, EngineError> {
         Ok(self.cost.step(&batch.work))
     }
+
+    fn timed(&self) -> Option<&CostModel> {
+        Some(&self.cost)
+    }
 }

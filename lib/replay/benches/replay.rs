@@ -1,12 +1,14 @@
 //! A simulated fleet, the trace's parsing included: requests a second.
 //!
 //! `conversation` is the Mooncake conversation trace where `CR_TRACES` names a folder that has it, on 8 shards of 4,000
-//! blocks of 512 tokens. `chat` needs no file: short prompts, blocks of 16 tokens.
+//! blocks of 512 tokens. `chat` needs no file: short prompts, blocks of 16 tokens. `primary` is a cell of the paper's primary
+//! suite, generation included: 30 shards of 40,071 blocks of 16 tokens, 128 keys, prompts of four segments, a plan from the
+//! first quarter. `primary_stepwise` is the same on the simulator's slow twin.
 
 use cr_cost::CostModel;
 use cr_engine::ShardConfig;
 use cr_replay::sink::NoSink;
-use cr_replay::{Fleet, RunSpec, run};
+use cr_replay::{Fleet, PlanFrom, RunSpec, run};
 use cr_report::events::{Header, SCHEMA};
 use cr_trace::mooncake::{BlockKey, Dialect, MooncakeImport, MooncakeReader};
 use cr_trace::{Request, TraceReader};
@@ -71,4 +73,43 @@ fn chat(bencher: Bencher<'_, '_>, policy: &str) {
     let generator = cr_workload::Generator::new(&spec, std::path::Path::new(".")).expect("can be drawn");
     let (text, count) = native(generator);
     bencher.counter(ItemsCount::new(count)).bench(|| replay(divan::black_box(&text), policy, 8, 16, 4096));
+}
+
+/// Draws and replays; the number of offered requests.
+fn primary_cell(policy: &str, simulated: fn(u32, ShardConfig, &Arc<CostModel>) -> Fleet) -> u64 {
+    let text = include_str!("../../../workloads/primary.toml");
+    let spec = cr_workload::Spec::from_toml(text, "primary.toml").expect("is a specification");
+    let requests = spec.requests.expect("is given");
+    let generator = cr_workload::Generator::new(&spec, std::path::Path::new(".")).expect("can be drawn");
+    let config = ShardConfig { kv_blocks: 40_071, ..ShardConfig::default() };
+    let cost = Arc::new(CostModel::by_name_or_path("70b-2xh100").expect("is built in"));
+    let header = Header {
+        schema: SCHEMA.into(),
+        policy: policy.into(),
+        shards: 30,
+        block_tokens: 16,
+        kv_blocks: config.kv_blocks,
+        plan_requests: requests / 4,
+        ..Header::default()
+    };
+    let plan_from = Some(PlanFrom { requests: requests / 4, qcap: None, warm_slots: None });
+    let spec = RunSpec { header, plan_from, ..RunSpec::default() };
+    let fleet = simulated(30, config, &cost);
+    run(&spec, fleet, generator.map(Ok), &mut NoSink, &AtomicBool::new(false)).expect("can be run");
+    requests
+}
+
+const PRIMARY: u64 = 20_000;
+
+#[divan::bench(args = ["flat", "sticky", "chwbl", "dualmap", "preble", "cacheroute"])]
+fn primary(bencher: Bencher<'_, '_>, policy: &str) {
+    bencher
+        .counter(ItemsCount::new(PRIMARY))
+        .bench(|| assert_eq!(primary_cell(policy, Fleet::simulated), PRIMARY));
+}
+
+#[divan::bench(args = ["flat", "cacheroute"])]
+fn primary_stepwise(bencher: Bencher<'_, '_>, policy: &str) {
+    let counter = ItemsCount::new(PRIMARY);
+    bencher.counter(counter).bench(|| primary_cell(policy, Fleet::simulated_stepwise));
 }

@@ -153,7 +153,8 @@ impl<'a, S: Serving, I: Iterator<Item = Result<Request, TraceError>>> Desk<'a, S
             let detail = "no shard is up".into();
             return self.fail(arrival, Failure { shard: None, reason: FailReason::ShardDown, detail });
         };
-        match self.fleet.enqueue(shard, Arc::clone(&arrival.request), arrival.at, decision.admitted) {
+        match self.fleet.enqueue(shard, self.now, Arc::clone(&arrival.request), arrival.at, decision.admitted)
+        {
             Ok(idle) => {
                 if idle {
                     self.woken.push(shard);

@@ -2,53 +2,110 @@
 
 use crate::serving::Serving;
 use cr_cost::CostModel;
-use cr_engine::{Backend, BlockPool, Departed, EngineError, Rejection, Shard, ShardConfig, SimBackend};
-use cr_report::events::{ShardState, Shards};
+use cr_engine::{
+    Backend, BlockPool, Departed, EngineError, Pool, Rejection, RunPool, Shard, ShardConfig, SimBackend,
+};
+use cr_report::events::{ShardState, Shards as ShardStates};
 use cr_routing::ShardView;
 use cr_trace::{Request, ShardId, Time};
 use std::sync::Arc;
 
+/// Shards of one kind of pool.
+enum Shards {
+    /// For backends that need block tables.
+    Blocks(Vec<Shard<BlockPool>>),
+    /// For the simulator.
+    Runs(Vec<Shard<RunPool>>),
+}
+
+/// Does the same with the shards, whatever their pool.
+macro_rules! with {
+    ($shards:expr, $list:ident => $body:expr) => {
+        match $shards {
+            Shards::Blocks($list) => $body,
+            Shards::Runs($list) => $body,
+        }
+    };
+}
+
+/// Does the same with one shard, whatever its pool.
+macro_rules! with_shard {
+    ($shards:expr, $id:expr, $shard:ident => $body:expr) => {
+        match $shards {
+            Shards::Blocks(list) => {
+                let $shard = &mut list[$id.index()];
+                $body
+            }
+            Shards::Runs(list) => {
+                let $shard = &mut list[$id.index()];
+                $body
+            }
+        }
+    };
+}
+
 /// N shards of one kind.
 pub struct Fleet {
-    shards: Vec<Shard<BlockPool>>,
+    shards: Shards,
     views: Vec<ShardView>,
-    /// When the step in progress on each shard ends.
+    /// When the step in progress on each shard ends, or the uneventful ones that follow it.
     step_ends: Vec<Option<Time>>,
+    /// Shards whose steps end earlier than they were to, or not at all.
+    moved: Vec<(ShardId, Option<Time>)>,
 }
 
 impl Fleet {
     /// A fleet of one shard for every backend.
     pub fn new(config: ShardConfig, backends: Vec<Box<dyn Backend>>) -> Fleet {
-        let shards: Vec<_> = backends.into_iter().map(|backend| Shard::new(config, backend)).collect();
-        let views = vec![ShardView { up: true, ..ShardView::default() }; shards.len()];
-        let step_ends = vec![None; shards.len()];
-        Fleet { shards, views, step_ends }
+        Fleet::of(Shards::Blocks(backends.into_iter().map(|backend| Shard::new(config, backend)).collect()))
     }
 
     /// A simulated fleet.
     pub fn simulated(shards: u32, config: ShardConfig, cost: &Arc<CostModel>) -> Fleet {
+        let backend = || Box::new(SimBackend::new(Arc::clone(cost)));
+        Fleet::of(Shards::Runs((0..shards).map(|_| Shard::new(config, backend())).collect()))
+    }
+
+    /// A simulated fleet that takes every step by itself and keeps every block by itself: the slow twin of
+    /// [`Fleet::simulated`], and its oracle. Both give the same bytes.
+    pub fn simulated_stepwise(shards: u32, config: ShardConfig, cost: &Arc<CostModel>) -> Fleet {
         let backend = |_| Box::new(SimBackend::new(Arc::clone(cost))) as Box<dyn Backend>;
         Fleet::new(config, (0..shards).map(backend).collect())
     }
 
+    fn of(shards: Shards) -> Fleet {
+        let count = with!(&shards, list => list.len());
+        let views = vec![ShardView { up: true, ..ShardView::default() }; count];
+        Fleet { shards, views, step_ends: vec![None; count], moved: Vec::new() }
+    }
+
     /// The number of shards.
     pub fn len(&self) -> usize {
-        self.shards.len()
+        self.views.len()
     }
 
     /// Whether there are no shards.
     pub fn is_empty(&self) -> bool {
-        self.shards.is_empty()
+        self.views.is_empty()
     }
 
     /// The limits of every shard.
     pub fn config(&self) -> Option<&ShardConfig> {
-        self.shards.first().map(Shard::config)
+        with!(&self.shards, list => list.first().map(Shard::config))
     }
 
     /// The shards themselves, for whoever drives each on a thread of its own.
     pub(crate) fn into_shards(self) -> Vec<Shard<BlockPool>> {
-        self.shards
+        match self.shards {
+            Shards::Blocks(list) => list,
+            // Real time cannot be leapt over.
+            Shards::Runs(list) => list.into_iter().map(Shard::rebuilt).collect(),
+        }
+    }
+
+    /// A shard whose steps end earlier than they were to, and when; or not at all.
+    pub(crate) fn next_moved(&mut self) -> Option<(ShardId, Option<Time>)> {
+        self.moved.pop()
     }
 
     /// Starts a step; returns when it ends, `None` where the shard has nothing to do.
@@ -58,7 +115,7 @@ impl Fleet {
         now: Time,
         departed: &mut Vec<Departed>,
     ) -> Result<Option<Time>, EngineError> {
-        let duration = self.shards[id.index()].start_step(now, departed)?;
+        let duration = with_shard!(&mut self.shards, id, shard => shard.start_step(now, departed)?);
         self.look(id);
         // A step that took no time at all would let the clock stand still.
         let end = duration.map(|duration| now + duration.max(Time(1)));
@@ -73,25 +130,35 @@ impl Fleet {
             return false;
         }
         self.step_ends[id.index()] = None;
-        let shard = &mut self.shards[id.index()];
-        shard.end_step(now, departed);
-        let more = shard.has_work();
+        let more = with_shard!(&mut self.shards, id, shard => {
+            shard.end_step(now, departed);
+            shard.has_work()
+        });
         self.look(id);
         more
     }
 
     /// Gives up everything on every shard.
     pub(crate) fn abandon(&mut self, now: Time) -> Vec<(ShardId, Vec<Departed>)> {
-        let ids = (0..self.shards.len() as u32).map(ShardId);
+        let ids = (0..self.len() as u32).map(ShardId);
         ids.map(|id| (id, self.evacuate(id, now, "stopped").unwrap_or_default())).collect()
     }
 
+    /// The steps of a shard end earlier.
+    fn move_end(&mut self, id: ShardId, end: Option<Time>) {
+        if end.is_some() {
+            self.step_ends[id.index()] = end;
+            self.moved.push((id, end));
+        }
+    }
+
     fn look(&mut self, id: ShardId) {
-        let shard = &self.shards[id.index()];
         let view = &mut self.views[id.index()];
-        view.load = (shard.queued() + shard.running()) as u32;
-        view.running = shard.running() as u32;
-        view.pending_tokens = shard.pending_tokens();
+        with_shard!(&mut self.shards, id, shard => {
+            view.load = (shard.queued() + shard.running()) as u32;
+            view.running = shard.running() as u32;
+            view.pending_tokens = shard.pending_tokens();
+        });
     }
 }
 
@@ -107,13 +174,16 @@ impl Serving for Fleet {
     fn enqueue(
         &mut self,
         id: ShardId,
+        now: Time,
         request: Arc<Request>,
         arrival: Time,
         admitted: bool,
     ) -> Result<bool, Rejection> {
-        let shard = &mut self.shards[id.index()];
-        shard.enqueue(request, arrival, admitted)?;
-        let idle = !shard.in_step();
+        let (idle, cut) = with_shard!(&mut self.shards, id, shard => {
+            shard.enqueue(request, arrival, admitted)?;
+            (!shard.in_step(), shard.interrupt_leap(now))
+        });
+        self.move_end(id, cut);
         self.look(id);
         Ok(idle)
     }
@@ -122,35 +192,49 @@ impl Serving for Fleet {
         self.views[id.index()].up = up;
     }
 
-    fn set_pace(&mut self, id: ShardId, pace: f64) {
-        self.shards[id.index()].set_pace(pace);
+    fn set_pace(&mut self, id: ShardId, now: Time, pace: f64) {
+        let cut = with_shard!(&mut self.shards, id, shard => {
+            shard.set_pace(pace);
+            shard.cut_leap(now)
+        });
+        self.move_end(id, cut);
     }
 
     fn evacuate(&mut self, id: ShardId, now: Time, _kind: &'static str) -> Option<Vec<Departed>> {
         let mut departed = Vec::new();
         self.step_ends[id.index()] = None;
-        self.shards[id.index()].abandon(now, &mut departed);
+        self.moved.push((id, None));
+        with_shard!(&mut self.shards, id, shard => shard.abandon(now, &mut departed));
         self.look(id);
         Some(departed)
     }
 
-    fn lift_protection(&mut self) {
-        self.shards.iter_mut().for_each(Shard::lift_protection);
+    fn lift_protection(&mut self, now: Time) {
+        with!(&mut self.shards, list => list.iter_mut().for_each(|shard| {
+            shard.catch_up(now, false);
+            shard.lift_protection();
+        }));
     }
 
     fn is_idle(&self) -> bool {
         self.step_ends.iter().all(Option::is_none)
     }
 
-    fn snapshot(&mut self, now: Time, window_start: bool) -> Shards {
-        let states = self.shards.iter().zip(&self.views).enumerate();
-        let states = states.map(|(index, (shard, view))| state(ShardId(index as u32), shard, view.up, now));
-        Shards { t_s: now.as_s(), shards: states.collect(), window_start }
+    fn snapshot(&mut self, now: Time, started: bool, window_start: bool) -> ShardStates {
+        let views = &self.views;
+        let shards = with!(&mut self.shards, list => {
+            let each = list.iter_mut().zip(views).zip(0..).map(|((shard, view), id)| {
+                shard.catch_up(now, started);
+                state(ShardId(id), shard, view.up, now)
+            });
+            each.collect()
+        });
+        ShardStates { t_s: now.as_s(), shards, window_start }
     }
 }
 
 /// One shard of a snapshot.
-pub(crate) fn state(id: ShardId, shard: &Shard<BlockPool>, up: bool, now: Time) -> ShardState {
+pub(crate) fn state<P: Pool>(id: ShardId, shard: &Shard<P>, up: bool, now: Time) -> ShardState {
     let (totals, usage) = (shard.totals(), shard.usage());
     ShardState {
         shard: id,

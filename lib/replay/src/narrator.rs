@@ -90,10 +90,10 @@ impl<'a> Narrator<'a> {
                 // Before the snapshot of the same instant, so that nothing of the window is missed.
                 Some(start) if start < time && start <= due => {
                     self.window_start = None;
-                    self.event(&Event::Shards(fleet.snapshot(start, true)))?;
+                    self.event(&Event::Shards(fleet.snapshot(start, true, true)))?;
                 }
                 _ if due < time => {
-                    self.event(&Event::Shards(fleet.snapshot(due, false)))?;
+                    self.event(&Event::Shards(fleet.snapshot(due, true, false)))?;
                     self.next_snapshot = self.snapshot_after(due, time, fleet.is_idle());
                 }
                 _ => {
@@ -131,7 +131,7 @@ impl<'a> Narrator<'a> {
             self.window_start = Some(self.warmup);
             return Ok(());
         }
-        self.event(&Event::Shards(fleet.snapshot(now, true)))
+        self.event(&Event::Shards(fleet.snapshot(now, false, true)))
     }
 
     fn measures(&self, ordinal: u64, now: Time) -> bool {
@@ -223,7 +223,7 @@ impl<'a> Narrator<'a> {
         fleet: &mut impl Serving,
         complete: bool,
     ) -> Result<(Summary, Aggregator), ReplayError> {
-        self.event(&Event::Shards(fleet.snapshot(now, false)))?;
+        self.event(&Event::Shards(fleet.snapshot(now, true, false)))?;
         self.ledger.close()?;
         let summary = self.aggregator.summary(complete);
         self.sink.event(&Event::Summary(Box::new(summary.clone())))?;

@@ -14,10 +14,11 @@ pub(crate) trait Serving {
     /// KV tokens of one shard.
     fn kv_tokens(&self) -> u64;
 
-    /// Hands a request to a shard; says whether the shard is idle and has to be woken.
+    /// Hands a request to a shard, whose intended arrival may lie before `now`; says whether the shard is idle and has to be woken.
     fn enqueue(
         &mut self,
         id: ShardId,
+        now: Time,
         request: Arc<Request>,
         arrival: Time,
         admitted: bool,
@@ -27,17 +28,17 @@ pub(crate) trait Serving {
     fn set_up(&mut self, id: ShardId, up: bool);
 
     /// Steps that start from now on take `pace` times as long.
-    fn set_pace(&mut self, id: ShardId, pace: f64);
+    fn set_pace(&mut self, id: ShardId, now: Time, pace: f64);
 
     /// Takes everything off a shard and empties its cache, for a fault of this name; `None` where its requests come later.
     fn evacuate(&mut self, id: ShardId, now: Time, kind: &'static str) -> Option<Vec<Departed>>;
 
     /// A new plan decides anew whose blocks pools spare.
-    fn lift_protection(&mut self);
+    fn lift_protection(&mut self, now: Time);
 
     /// Whether nothing is being computed.
     fn is_idle(&self) -> bool;
 
-    /// The snapshot of every shard at `now`.
-    fn snapshot(&mut self, now: Time, window_start: bool) -> Shards;
+    /// The snapshot of every shard at `now`. `started`: whether steps that start at `now` have started.
+    fn snapshot(&mut self, now: Time, started: bool, window_start: bool) -> Shards;
 }

@@ -15,15 +15,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) struct VirtualClock<'a, I> {
     desk: Desk<'a, Fleet, I>,
     agenda: Agenda,
-    /// Shards that have a step start on the agenda.
-    starting: Vec<bool>,
     departed: Vec<Departed>,
 }
 
 impl<'a, I: Iterator<Item = Result<Request, TraceError>>> VirtualClock<'a, I> {
     pub(crate) fn new(desk: Desk<'a, Fleet, I>) -> Self {
-        let starting = vec![false; desk.fleet.len()];
-        VirtualClock { desk, agenda: Agenda::default(), starting, departed: Vec::new() }
+        let agenda = Agenda::new(desk.fleet.len());
+        VirtualClock { desk, agenda, departed: Vec::new() }
     }
 
     /// Runs to the end, or until `interrupt` is set or the trace or the engine fails; hands the desk back.
@@ -67,43 +65,35 @@ impl<'a, I: Iterator<Item = Result<Request, TraceError>>> VirtualClock<'a, I> {
         match kind {
             Kind::Arrival => self.desk.arrive()?,
             Kind::Due => self.desk.perform()?,
-            Kind::StepEnd => {
-                self.agenda.pop();
-                self.end_step(ShardId(index), time)?;
-            }
-            Kind::StepStart => {
-                self.agenda.pop();
-                self.start_step(ShardId(index))?;
+            Kind::StepEnd => self.end_step(ShardId(index), time)?,
+            Kind::StepStart => self.start_step(ShardId(index))?,
+        }
+        while let Some((shard, end)) = self.desk.fleet.next_moved() {
+            match end {
+                Some(end) => self.agenda.set(shard, end, Kind::StepEnd),
+                None => self.agenda.clear(shard),
             }
         }
         while let Some(shard) = self.desk.next_woken() {
-            self.start_later(shard);
+            self.agenda.set(shard, self.desk.now, Kind::StepStart);
         }
         Ok(true)
     }
 
-    fn start_later(&mut self, shard: ShardId) {
-        if !std::mem::replace(&mut self.starting[shard.index()], true) {
-            self.agenda.push(self.desk.now, Kind::StepStart, shard.0);
-        }
-    }
-
     fn start_step(&mut self, shard: ShardId) -> Result<(), ReplayError> {
-        self.starting[shard.index()] = false;
-        let end = self.desk.fleet.start_step(shard, self.desk.now, &mut self.departed)?;
-        self.desk.see_off(shard, self.departed.drain(..))?;
-        if let Some(end) = end {
-            self.agenda.push(end, Kind::StepEnd, shard.0);
+        match self.desk.fleet.start_step(shard, self.desk.now, &mut self.departed)? {
+            Some(end) => self.agenda.set(shard, end, Kind::StepEnd),
+            None => self.agenda.clear(shard),
         }
-        Ok(())
+        self.desk.see_off(shard, self.departed.drain(..))
     }
 
     fn end_step(&mut self, shard: ShardId, now: Time) -> Result<(), ReplayError> {
-        let more = self.desk.fleet.end_step(shard, now, &mut self.departed);
-        self.desk.see_off(shard, self.departed.drain(..))?;
-        if more {
-            self.start_later(shard);
+        if self.desk.fleet.end_step(shard, now, &mut self.departed) {
+            self.agenda.set(shard, now, Kind::StepStart);
+        } else {
+            self.agenda.clear(shard);
         }
-        Ok(())
+        self.desk.see_off(shard, self.departed.drain(..))
     }
 }

@@ -69,11 +69,6 @@ pub struct BlockPool {
 }
 
 impl BlockPool {
-    /// How many more blocks could be handed out now.
-    fn available(&self) -> u32 {
-        self.free.len() as u32 + self.cached.len() + self.spared.len()
-    }
-
     /// The list that a cached block is in.
     fn list_of(&mut self, block: u32) -> &mut LruList {
         if self.blocks[block as usize].spared { &mut self.spared } else { &mut self.cached }
@@ -190,7 +185,7 @@ impl Pool for BlockPool {
     }
 
     fn grow(&mut self, held: &mut HeldBlocks, tokens: u32) -> bool {
-        let fresh = self.blocks_for(tokens).saturating_sub(held.blocks.len() as u32);
+        let fresh = self.lacks(held, tokens);
         if fresh > self.available() {
             return false;
         }
@@ -198,6 +193,14 @@ impl Pool for BlockPool {
             held.blocks.extend(self.take());
         }
         true
+    }
+
+    fn lacks(&self, held: &HeldBlocks, tokens: u32) -> u32 {
+        self.blocks_for(tokens).saturating_sub(held.blocks.len() as u32)
+    }
+
+    fn available(&self) -> u32 {
+        self.free.len() as u32 + self.cached.len() + self.spared.len()
     }
 
     fn publish(&mut self, held: &mut HeldBlocks, computed: u32) {

@@ -16,10 +16,12 @@ mod block_pool;
 mod lru;
 #[cfg(test)]
 mod naive;
+mod run_pool;
 #[cfg(test)]
 mod tests;
 
 pub use block_pool::{BlockPool, HeldBlocks};
+pub use run_pool::{HeldRuns, RunPool};
 
 use cr_trace::Request;
 
@@ -45,6 +47,10 @@ pub trait Pool: Send {
     /// What one sequence holds; an empty one holds nothing.
     type Held: Send;
 
+    /// Whether a scheduler may take several steps at once: [`Pool::grow`] and [`Pool::publish`] cost the same for one block or
+    /// for many, and [`Pool::meets`] can tell.
+    const LEAPS: bool = false;
+
     /// A pool of `blocks` blocks of `block_tokens` tokens; both at least one.
     fn new(blocks: u32, block_tokens: u32) -> Self;
 
@@ -59,6 +65,18 @@ pub trait Pool: Send {
     /// Makes room for `tokens` tokens in all; false, with nothing changed, where the pool cannot hold them now.
     fn grow(&mut self, held: &mut Self::Held, tokens: u32) -> bool;
 
+    /// How many blocks [`Pool::grow`] would have to find.
+    fn lacks(&self, held: &Self::Held, tokens: u32) -> u32;
+
+    /// How many more blocks could be handed out now.
+    fn available(&self) -> u32;
+
+    /// Whether a sequence that publishes its first `computed` tokens would find that another has published some of the blocks
+    /// already. True where that is not known.
+    fn meets(&self, _held: &mut Self::Held, _computed: u32) -> bool {
+        true
+    }
+
     /// Makes the full blocks among the first `computed` tokens findable. Where an equal block can be found already,
     /// the sequence takes that one and gives its own back, so its block table may change.
     fn publish(&mut self, held: &mut Self::Held, computed: u32);
@@ -66,7 +84,7 @@ pub trait Pool: Send {
     /// Lets go of everything held; published blocks stay cached.
     fn release(&mut self, held: &mut Self::Held);
 
-    /// The block table: the block of tokens `[B·i, B·(i+1))` at position i.
+    /// The block table: the block of tokens `[B·i, B·(i+1))` at position i. Empty in a pool that numbers no blocks.
     fn table<'a>(&self, held: &'a Self::Held) -> &'a [u32];
 
     /// The state of the pool.

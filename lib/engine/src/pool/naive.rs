@@ -137,8 +137,8 @@ impl Pool for NaivePool {
     }
 
     fn grow(&mut self, held: &mut NaiveHeld, tokens: u32) -> bool {
-        let fresh = (tokens as usize).div_ceil(self.block_tokens).saturating_sub(held.blocks.len());
-        if fresh > self.unreferenced() {
+        let fresh = self.lacks(held, tokens);
+        if fresh > self.available() {
             return false;
         }
         for _ in 0..fresh {
@@ -146,6 +146,14 @@ impl Pool for NaivePool {
             held.blocks.push(block);
         }
         true
+    }
+
+    fn lacks(&self, held: &NaiveHeld, tokens: u32) -> u32 {
+        (tokens as usize).div_ceil(self.block_tokens).saturating_sub(held.blocks.len()) as u32
+    }
+
+    fn available(&self) -> u32 {
+        self.unreferenced() as u32
     }
 
     fn publish(&mut self, held: &mut NaiveHeld, computed: u32) {

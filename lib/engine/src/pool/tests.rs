@@ -1,7 +1,7 @@
-//! The block pool against the honest one, on random work.
+//! The block pool and the run-length pool against the honest one, and against each other, on random work.
 
 use super::naive::NaivePool;
-use super::{BlockPool, Pool};
+use super::{BlockPool, Pool, RunPool};
 use cr_trace::{ContentId, Request, RequestId, Segment};
 use proptest::prelude::*;
 
@@ -20,7 +20,7 @@ enum Action {
 
 fn action() -> impl Strategy<Value = Action> {
     prop_oneof![
-        4 => (proptest::collection::vec((0u8..3, 1u32..12), 1..4), any::<bool>())
+        4 => (proptest::collection::vec((0u8..5, 1u32..12), 1..4), any::<bool>())
             .prop_map(|(prompt, admitted)| Action::Open { prompt, admitted }),
         6 => (0usize..8).prop_map(Action::Admit),
         6 => (0usize..8, 0u32..40).prop_map(|(i, n)| Action::Publish(i, n)),
@@ -30,6 +30,14 @@ fn action() -> impl Strategy<Value = Action> {
         1 => Just(Action::Clear),
         1 => Just(Action::Lift),
     ]
+}
+
+/// A few keys, and the answers to earlier requests.
+fn content(number: u8, opened: u64) -> ContentId {
+    match number {
+        0..3 => ContentId::key(&number.to_string()),
+        _ => ContentId::answer(RequestId((opened / 2).saturating_sub(u64::from(number) - 3))),
+    }
 }
 
 struct Sequence<P: Pool> {
@@ -57,9 +65,9 @@ impl<P: Pool> Script<P> {
         let n = self.sequences.len();
         match action {
             Action::Open { prompt, admitted } => {
-                let prompt =
-                    prompt.iter().map(|&(c, n)| Segment(ContentId::key(&c.to_string()), n)).collect();
-                let id = RequestId(self.opened);
+                let prompt = prompt.iter().map(|&(c, n)| Segment(content(c, self.opened), n)).collect();
+                // Now and then an id comes again, so that two sequences decode the same answer.
+                let id = RequestId(self.opened / 2);
                 self.opened += 1;
                 let request = Request {
                     id,
@@ -140,6 +148,36 @@ impl<P: Pool> Script<P> {
     }
 }
 
+fn laws<Q: Pool, P: Pool>(
+    blocks: u32,
+    block_tokens: u32,
+    protects: bool,
+    actions: &[Action],
+) -> Result<(), TestCaseError> {
+    let mut fast = Script::<Q>::new(blocks, block_tokens);
+    let mut honest = Script::<P>::new(blocks, block_tokens);
+    if protects {
+        fast.pool.protect_admitted();
+        honest.pool.protect_admitted();
+    }
+    for (number, action) in actions.iter().enumerate() {
+        prop_assert_eq!(fast.act(action), honest.act(action), "{}: {:?}", number, action);
+        let usage = fast.pool.usage();
+        prop_assert_eq!(usage, honest.pool.usage(), "{}: {:?}", number, action);
+        prop_assert_eq!(usage.referenced + usage.cached + usage.free, blocks);
+        let held: usize = honest.sequences.iter().map(|s| honest.pool.table(&s.held).len()).sum();
+        prop_assert!(usage.referenced as usize <= held);
+    }
+    // References never leak: when every sequence has gone, none is left.
+    for s in &mut fast.sequences {
+        fast.pool.release(&mut s.held);
+    }
+    prop_assert_eq!(fast.pool.usage().referenced, 0);
+    fast.pool.clear();
+    prop_assert_eq!(fast.pool.usage().free, blocks);
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 400 }))]
 
@@ -150,26 +188,22 @@ proptest! {
         protects in any::<bool>(),
         actions in proptest::collection::vec(action(), 1..80),
     ) {
-        let mut fast = Script::<BlockPool>::new(blocks, block_tokens);
-        let mut honest = Script::<NaivePool>::new(blocks, block_tokens);
-        if protects {
-            fast.pool.protect_admitted();
-            honest.pool.protect_admitted();
-        }
-        for action in &actions {
-            prop_assert_eq!(fast.act(action), honest.act(action), "{:?}", action);
-            let usage = fast.pool.usage();
-            prop_assert_eq!(usage, honest.pool.usage(), "{:?}", action);
-            prop_assert_eq!(usage.referenced + usage.cached + usage.free, blocks);
-            let held: usize = fast.sequences.iter().map(|s| fast.pool.table(&s.held).len()).sum();
-            prop_assert!(usage.referenced as usize <= held);
-        }
-        // References never leak: when every sequence has gone, none is left.
-        for s in &mut fast.sequences {
-            fast.pool.release(&mut s.held);
-        }
-        prop_assert_eq!(fast.pool.usage().referenced, 0);
-        fast.pool.clear();
-        prop_assert_eq!(fast.pool.usage().free, blocks);
+        laws::<BlockPool, NaivePool>(blocks, block_tokens, protects, &actions)?;
+        laws::<RunPool, NaivePool>(blocks, block_tokens, protects, &actions)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 2000 }))]
+
+    /// Larger pools and longer scripts than the honest pool has patience for.
+    #[test]
+    fn the_run_pool_does_what_the_block_pool_does(
+        blocks in 1u32..60,
+        block_tokens in 1u32..9,
+        protects in any::<bool>(),
+        actions in proptest::collection::vec(action(), 1..300),
+    ) {
+        laws::<RunPool, BlockPool>(blocks, block_tokens, protects, &actions)?;
     }
 }

@@ -14,14 +14,8 @@ impl<P: Pool> Shard<P> {
             if fed == 0 {
                 continue;
             }
-            let (from, to) = (sequence.computed, sequence.computed + fed);
-            let anew = to.min(sequence.reached).saturating_sub(from);
-            let prompt_from = from.max(sequence.reached).min(sequence.prompt_tokens);
-            self.totals.recomputed_tokens += u64::from(anew);
-            self.totals.computed_tokens +=
-                u64::from(to.min(sequence.prompt_tokens).saturating_sub(prompt_from));
-            sequence.computed = to;
-            sequence.reached = sequence.reached.max(to);
+            let to = sequence.computed + fed;
+            sequence.advance(to, &mut self.totals);
             self.pool.publish(&mut sequence.held, to);
             if to == sequence.known() {
                 if sequence.first_token_at.is_none() {

@@ -6,8 +6,14 @@
 //!
 //! When a decode needs a block and none is left, the sequence that joined last loses its blocks and goes back to the
 //! head of the queue; its tokens are computed again later (preemption by recomputation).
+//!
+//! Where a cost model alone times the steps and the pool keeps runs of blocks, steps in which nothing happens but decoding
+//! are taken in one [`leap`]: at every instant the shard is exactly as if it had taken them one by one.
 
 mod complete;
+mod leap;
+#[cfg(test)]
+mod leap_tests;
 mod schedule;
 mod sequence;
 #[cfg(test)]
@@ -16,6 +22,7 @@ mod tests;
 use crate::pool::{Pool, PoolUsage};
 use crate::{Backend, EngineError};
 use cr_trace::{Request, Time};
+use leap::Leap;
 use sequence::Sequence;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -149,8 +156,12 @@ pub struct Shard<P: Pool> {
     backend: Box<dyn Backend>,
     waiting: VecDeque<Sequence<P::Held>>,
     running: Vec<Sequence<P::Held>>,
-    /// Start and duration of the step in progress.
-    step: Option<(Time, Time)>,
+    /// The step in progress, and the uneventful ones after it.
+    step: Option<Leap>,
+    /// Whether uneventful steps are taken in one leap.
+    leaps: bool,
+    /// No request in the shard runs out of time before; none where there is no timeout or nobody to run out of it.
+    expiry: Option<Time>,
     pending_tokens: u64,
     /// How many times as long as usual steps take.
     pace: f64,
@@ -171,6 +182,8 @@ impl<P: Pool> Shard<P> {
         }
         Shard {
             pool,
+            leaps: P::LEAPS && backend.timed().is_some(),
+            expiry: None,
             config,
             backend,
             waiting: VecDeque::new(),
@@ -192,6 +205,9 @@ impl<P: Pool> Shard<P> {
         let sequence = Sequence::new(request, arrival, admitted, held);
         self.pending_tokens += sequence.pending();
         self.waiting.push_back(sequence);
+        if let Some(timeout) = self.config.timeout {
+            self.expiry = Some(self.expiry.unwrap_or(Time::MAX).min(arrival + timeout));
+        }
         Ok(())
     }
 
@@ -222,8 +238,7 @@ impl<P: Pool> Shard<P> {
 
     /// Time spent in steps up to `now`, the step in progress included.
     pub fn busy(&self, now: Time) -> Time {
-        let so_far = |(start, duration): (Time, Time)| now.since(start).min(duration);
-        self.totals.busy + self.step.map_or(Time::ZERO, so_far)
+        self.totals.busy + self.step.map_or(Time::ZERO, |step| step.busy(now))
     }
 
     /// Steps that start from now on take `pace` times as long; 1 is usual.
@@ -250,6 +265,11 @@ impl<P: Pool> Shard<P> {
         self.pool.usage()
     }
 
+    /// An empty shard with the same limits and backend, and a pool of another kind.
+    pub fn rebuilt<Q: Pool>(self) -> Shard<Q> {
+        Shard::new(self.config, self.backend)
+    }
+
     /// A new plan decides anew whose blocks are spared; see [`Pool::lift_protection`].
     pub fn lift_protection(&mut self) {
         self.pool.lift_protection();
@@ -260,8 +280,8 @@ impl<P: Pool> Shard<P> {
         &self.config
     }
 
-    /// Plans and executes a step from `now`. Returns how long it takes, or `None` where there is nothing to do now.
-    /// Requests whose time is up are given up first and pushed onto `departed`.
+    /// Plans and executes a step from `now`. Returns how long it takes, or `None` where there is nothing to do now. Where
+    /// nothing but decoding happens for a while, that is how long all steps until then take. Requests whose time is up are given up first and pushed onto `departed`.
     ///
     /// # Errors
     /// What the backend says; the shard is of no further use then.
@@ -273,21 +293,26 @@ impl<P: Pool> Shard<P> {
         debug_assert!(self.step.is_none(), "one step at a time");
         self.expire(now, departed);
         self.plan_step(now);
-        let duration = {
-            let batch = schedule::batch(&self.running, &self.pool);
-            if batch.seqs.is_empty() {
-                return Ok(None);
-            }
-            self.backend.step(&batch)?
+        let work = schedule::work(&self.running);
+        if work.is_empty() {
+            return Ok(None);
+        }
+        let duration = match self.backend.timed() {
+            Some(cost) => cost.step(&work),
+            None => self.backend.step(&schedule::batch(&self.running, work, &self.pool))?,
         };
         let duration = self.paced(duration);
-        self.step = Some((now, duration));
-        Ok(Some(duration))
+        let step = self.leap_from(now, duration, &work);
+        self.step = Some(step);
+        Ok(Some(step.duration()))
     }
 
     /// Ends the step in progress at `now`: its KV blocks are published, finished requests are pushed onto `departed`.
     pub fn end_step(&mut self, now: Time, departed: &mut Vec<Departed>) {
         debug_assert!(self.step.is_some(), "a step is in progress");
+        if let Some(leap) = self.step {
+            self.pass(leap.before_last(), true);
+        }
         self.totals.steps += 1;
         self.stop_step(now);
         self.complete_step(now, departed);
@@ -295,6 +320,7 @@ impl<P: Pool> Shard<P> {
 
     /// Gives up everything, as when the shard dies or the run is stopped; what was cached is lost.
     pub fn abandon(&mut self, now: Time, departed: &mut Vec<Departed>) {
+        self.catch_up(now, false);
         self.stop_step(now);
         let all: Vec<_> = self.running.drain(..).chain(self.waiting.drain(..)).collect();
         for mut sequence in all {

@@ -4,14 +4,18 @@ use super::sequence::Sequence;
 use super::{Departed, Shard};
 use crate::backend::{Batch, BatchSeq};
 use crate::pool::Pool;
+use cr_cost::StepWork;
 use cr_trace::Time;
 
 impl<P: Pool> Shard<P> {
     /// Gives up requests whose time is up: they could not finish in time any more.
     pub(super) fn expire(&mut self, now: Time, departed: &mut Vec<Departed>) {
         let Some(timeout) = self.config.timeout else { return };
+        // Most steps find nobody late.
+        if self.expiry.is_none_or(|expiry| now < expiry) {
+            return;
+        }
         let late = |arrival: Time| arrival + timeout <= now;
-        // Most steps find nobody late, so look before anything is moved.
         if self.running.iter().any(|s| late(s.arrival)) {
             for mut sequence in self.running.extract_if(.., |s| late(s.arrival)).collect::<Vec<_>>() {
                 self.pool.release(&mut sequence.held);
@@ -25,6 +29,7 @@ impl<P: Pool> Shard<P> {
                 self.depart(sequence, now, false, departed);
             }
         }
+        self.expiry = self.running.iter().chain(&self.waiting).map(|s| s.arrival + timeout).min();
     }
 
     /// Decides for every sequence how many tokens it feeds (`in_step`).
@@ -96,20 +101,28 @@ impl<P: Pool> Shard<P> {
     }
 }
 
+/// The work of the planned step.
+pub(super) fn work<H>(running: &[Sequence<H>]) -> StepWork {
+    let mut work = StepWork::default();
+    for sequence in running.iter().filter(|sequence| sequence.in_step > 0) {
+        if sequence.is_decoding() {
+            work.add_decode(u64::from(sequence.computed));
+        } else {
+            work.add_prefill(u64::from(sequence.in_step), u64::from(sequence.computed));
+        }
+    }
+    work
+}
+
 /// The planned step as its backend sees it: decodes first, then prefill chunks.
-pub(super) fn batch<'a, P: Pool>(running: &'a [Sequence<P::Held>], pool: &P) -> Batch<'a> {
-    let mut batch = Batch { seqs: Vec::with_capacity(running.len()), ..Batch::default() };
+pub(super) fn batch<'a, P: Pool>(running: &'a [Sequence<P::Held>], work: StepWork, pool: &P) -> Batch<'a> {
+    let mut batch = Batch { seqs: Vec::with_capacity(running.len()), work };
     for decoding in [true, false] {
         for sequence in running {
             if sequence.in_step == 0 || sequence.is_decoding() != decoding {
                 continue;
             }
             let (start, tokens) = (sequence.computed, sequence.in_step);
-            if decoding {
-                batch.work.add_decode(u64::from(start));
-            } else {
-                batch.work.add_prefill(u64::from(tokens), u64::from(start));
-            }
             batch.seqs.push(BatchSeq {
                 request: &sequence.request,
                 start,

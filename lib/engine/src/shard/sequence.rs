@@ -1,5 +1,6 @@
 //! One request inside a shard.
 
+use super::ShardTotals;
 use cr_trace::{Request, Time};
 use std::sync::Arc;
 
@@ -61,5 +62,16 @@ impl<H> Sequence<H> {
             (None, Some(_)) => u64::from(self.prompt_tokens - self.cached),
             (None, None) => u64::from(self.prompt_tokens),
         }
+    }
+
+    /// Tokens up to `to` have been computed: for the first time, or again.
+    pub(super) fn advance(&mut self, to: u32, totals: &mut ShardTotals) {
+        let from = self.computed;
+        let anew = to.min(self.reached).saturating_sub(from);
+        let prompt_from = from.max(self.reached).min(self.prompt_tokens);
+        totals.recomputed_tokens += u64::from(anew);
+        totals.computed_tokens += u64::from(to.min(self.prompt_tokens).saturating_sub(prompt_from));
+        self.computed = to;
+        self.reached = self.reached.max(to);
     }
 }

@@ -185,7 +185,10 @@ proptest! {
         prop_assert_eq!(shard.pending_tokens(), 0);
         let totals = shard.totals();
         if case.config.timeout.is_none() {
-            prop_assert_eq!(totals.computed_tokens + totals.cached_tokens, totals.prompt_tokens);
+            let accounted = totals.computed_tokens + totals.cached_tokens;
+            prop_assert!(accounted <= totals.prompt_tokens);
+            // Who lost its blocks half way through its prompt may find more of it later, computed by others.
+            prop_assert!(accounted == totals.prompt_tokens || totals.preemptions > 0);
             prop_assert_eq!(totals.output_tokens, arrivals.iter().map(|(_, r)| u64::from(r.output_tokens)).sum::<u64>());
         }
     }

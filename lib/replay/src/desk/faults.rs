@@ -32,7 +32,7 @@ impl<S: Serving, I: Iterator<Item = Result<Request, TraceError>>> Desk<'_, S, I>
                 self.tell_fault(shard, "up", 0)
             }
             (_, Change::Paces(pace)) => {
-                self.fleet.set_pace(shard, pace);
+                self.fleet.set_pace(shard, self.now, pace);
                 self.tell_fault(shard, if pace == 1.0 { "paced" } else { "slow" }, 0)
             }
             (FaultKind::Cold, Change::Nothing) if !self.health.is_down(shard) => {

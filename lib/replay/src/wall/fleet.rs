@@ -138,6 +138,7 @@ impl Serving for WallFleet {
     fn enqueue(
         &mut self,
         id: ShardId,
+        _now: Time,
         request: Arc<Request>,
         arrival: Time,
         admitted: bool,
@@ -156,7 +157,7 @@ impl Serving for WallFleet {
         self.shards[id.index()].state.up = up;
     }
 
-    fn set_pace(&mut self, id: ShardId, pace: f64) {
+    fn set_pace(&mut self, id: ShardId, _now: Time, pace: f64) {
         self.shards[id.index()].inbox.push(Order::Pace(pace));
     }
 
@@ -165,7 +166,7 @@ impl Serving for WallFleet {
         None
     }
 
-    fn lift_protection(&mut self) {
+    fn lift_protection(&mut self, _now: Time) {
         self.shards.iter().for_each(|far| far.inbox.push(Order::LiftProtection));
     }
 
@@ -173,7 +174,7 @@ impl Serving for WallFleet {
         self.is_empty()
     }
 
-    fn snapshot(&mut self, now: Time, window_start: bool) -> Shards {
+    fn snapshot(&mut self, now: Time, _started: bool, window_start: bool) -> Shards {
         let states = self.shards.iter().map(|far| {
             let queued = far.state.queued + far.untaken.len() as u64;
             ShardState { queued, ..far.state.clone() }

@@ -77,6 +77,9 @@ pub(crate) struct Setting {
     pub(crate) view_lag_s: f64,
     pub(crate) routers: u32,
     pub(crate) clock: Clock,
+    pub(crate) cost: &'static str,
+    /// The simulator's slow twin serves.
+    pub(crate) stepwise: bool,
 }
 
 impl Setting {
@@ -95,11 +98,18 @@ impl Setting {
             view_lag_s: 0.0,
             routers: 1,
             clock: Clock::Virtual,
+            cost: "worked-example",
+            stepwise: false,
         }
     }
 
-    fn cost() -> Arc<CostModel> {
-        Arc::new(CostModel::by_name_or_path("worked-example").expect("is built in"))
+    fn fleet(&self) -> Fleet {
+        let simulated = if self.stepwise { Fleet::simulated_stepwise } else { Fleet::simulated };
+        simulated(self.shards, self.config, &self.cost())
+    }
+
+    fn cost(&self) -> Arc<CostModel> {
+        Arc::new(CostModel::by_name_or_path(self.cost).expect("is built in"))
     }
 
     fn spec(&self) -> RunSpec {
@@ -140,7 +150,7 @@ impl Setting {
         interrupt: &AtomicBool,
     ) -> (Outcome, Vec<u8>) {
         let spec = self.spec();
-        let fleet = Fleet::simulated(self.shards, self.config, &Self::cost());
+        let fleet = self.fleet();
         let mut bytes = Vec::new();
         let outcome = run(&spec, fleet, trace, &mut JsonLines::new(&mut bytes), interrupt)
             .expect("the run can be made");
@@ -149,7 +159,7 @@ impl Setting {
 
     /// Why the run cannot be made.
     pub(crate) fn refused(&self) -> String {
-        let fleet = Fleet::simulated(self.shards, self.config, &Self::cost());
+        let fleet = self.fleet();
         let nothing = std::iter::empty();
         let outcome =
             run(&self.spec(), fleet, nothing, &mut cr_replay::sink::NoSink, &AtomicBool::new(false));

@@ -6,7 +6,7 @@
 //! less loaded. Ties at random. Cached prefixes are those of the router's own index of what it dispatched.
 //! Source: DualMap, arXiv 2602.06502. Its result hangs on the drain rate that it assumes.
 
-use super::index::PrefixIndex;
+use super::index::{PrefixIndex, path};
 use super::{Policy, PolicyTuning, choose};
 use crate::view::FleetView;
 use cr_trace::{Request, ShardId, Stream};
@@ -63,7 +63,8 @@ impl Policy for DualMap {
     fn route(&mut self, request: &Request, view: &FleetView<'_>, rng: &mut Stream) -> Option<ShardId> {
         let (first, second) = candidates(&request.key, view)?;
         let mut matched = std::mem::take(&mut self.matched);
-        self.index.matches(request, &mut matched);
+        let path = path(request);
+        self.index.matches(&path, &mut matched);
         let cached = |shard: ShardId| matched.get(shard.index()).copied().unwrap_or(0);
         let better = match cached(first).cmp(&cached(second)) {
             std::cmp::Ordering::Greater => Some(first),
@@ -75,7 +76,7 @@ impl Policy for DualMap {
             .filter(|&shard| self.clears(shard, missed(shard), view))
             .or_else(|| choose::less_loaded([first, second].into_iter(), view, rng))?;
         self.matched = matched;
-        self.index.insert(request, chosen);
+        self.index.insert(&path, chosen);
         Some(chosen)
     }
 

@@ -4,11 +4,11 @@
 //! sent; the least recently sent nodes of a shard are forgotten once its tokens exceed what its KV pool can hold. The index
 //! never sees a pool: a real one may have evicted more, or less.
 
+use super::recency::Recency;
 use cr_trace::tokens::mix64;
 use cr_trace::{Request, ShardId};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use std::collections::VecDeque;
 
 /// Names a node: a hash of its whole history and of its content.
 type NodeId = u64;
@@ -17,19 +17,17 @@ type NodeId = u64;
 struct Holder {
     shard: ShardId,
     tokens: u32,
-    /// When it was last sent, in dispatches to any shard.
-    stamp: u64,
-    /// How often it was sent.
-    hits: u32,
+    /// Its place in the order of dispatch.
+    place: u32,
 }
 
-/// What one shard holds.
-#[derive(Clone, Debug, Default)]
+/// What a shard holds of a node.
+#[derive(Clone, Copy, Debug)]
 struct Held {
-    tokens: u64,
-    nodes: usize,
-    /// Stamps and nodes, oldest first; an entry whose stamp is not the holder's is outdated.
-    order: VecDeque<(u64, NodeId)>,
+    node: NodeId,
+    tokens: u32,
+    /// How often it was sent.
+    hits: u32,
 }
 
 /// Something that a shard would forget.
@@ -39,17 +37,22 @@ pub(super) struct Forgotten {
     pub(super) hits: u32,
 }
 
+/// The nodes of a prompt with their tokens, first segment first.
+pub(super) type Path = SmallVec<[(NodeId, u32); 8]>;
+
 /// An index of dispatched prompts.
 #[derive(Clone, Debug)]
 pub(super) struct PrefixIndex {
     kv_tokens: u64,
     nodes: FxHashMap<NodeId, SmallVec<[Holder; 2]>>,
-    shards: Vec<Held>,
-    clock: u64,
+    /// Tokens that each shard holds.
+    tokens: Vec<u64>,
+    /// What each shard holds, in the order in which it was last sent there.
+    order: Recency<Held>,
 }
 
-/// The nodes of a prompt with their tokens, first segment first.
-fn path(request: &Request) -> SmallVec<[(NodeId, u32); 8]> {
+/// The nodes of a prompt.
+pub(super) fn path(request: &Request) -> Path {
     let mut history = 0;
     request
         .prompt
@@ -68,18 +71,18 @@ impl PrefixIndex {
         PrefixIndex {
             kv_tokens,
             nodes: FxHashMap::default(),
-            shards: vec![Held::default(); shards as usize],
-            clock: 0,
+            tokens: vec![0; shards as usize],
+            order: Recency::new(shards),
         }
     }
 
-    /// The leading tokens of the prompt that each shard was sent before, into `out` (one entry a shard). The last token is
+    /// The leading tokens of a prompt that each shard was sent before, into `out` (one entry a shard). The last token is
     /// always computed, so it never counts.
-    pub(super) fn matches(&self, request: &Request, out: &mut Vec<u32>) {
+    pub(super) fn matches(&self, path: &[(NodeId, u32)], out: &mut Vec<u32>) {
         out.clear();
-        out.resize(self.shards.len(), 0);
+        out.resize(self.tokens.len(), 0);
         let mut before = 0;
-        for (node, tokens) in path(request) {
+        for &(node, tokens) in path {
             let Some(holders) = self.nodes.get(&node) else { break };
             let mut goes_on = false;
             for holder in holders {
@@ -96,59 +99,44 @@ impl PrefixIndex {
             }
             before += tokens;
         }
-        let most = u32::try_from(request.prompt_tokens()).unwrap_or(u32::MAX).saturating_sub(1);
+        let prompt = path.iter().fold(0u32, |sum, (_, tokens)| sum.saturating_add(*tokens));
+        let most = prompt.saturating_sub(1);
         out.iter_mut().for_each(|matched| *matched = (*matched).min(most));
     }
 
     /// Notes that a prompt was sent to a shard.
-    pub(super) fn insert(&mut self, request: &Request, shard: ShardId) {
-        let Some(held) = self.shards.get_mut(shard.index()) else { return };
-        self.clock += 1;
+    pub(super) fn insert(&mut self, path: &[(NodeId, u32)], shard: ShardId) {
+        let Some(held) = self.tokens.get_mut(shard.index()) else { return };
         // The deepest first, so that among equally old ones it is forgotten first.
-        for &(node, tokens) in path(request).iter().rev() {
+        for &(node, tokens) in path.iter().rev() {
             let holders = self.nodes.entry(node).or_default();
             match holders.iter_mut().find(|holder| holder.shard == shard) {
                 Some(holder) => {
-                    held.tokens += u64::from(tokens.saturating_sub(holder.tokens));
-                    *holder = Holder {
-                        tokens: holder.tokens.max(tokens),
-                        stamp: self.clock,
-                        hits: holder.hits.saturating_add(1),
-                        ..*holder
-                    };
+                    *held += u64::from(tokens.saturating_sub(holder.tokens));
+                    holder.tokens = holder.tokens.max(tokens);
+                    let entry = self.order.renew(shard.0, holder.place);
+                    *entry = Held { tokens: holder.tokens, hits: entry.hits.saturating_add(1), ..*entry };
                 }
                 None => {
-                    held.tokens += u64::from(tokens);
-                    held.nodes += 1;
-                    holders.push(Holder { shard, tokens, stamp: self.clock, hits: 1 });
+                    *held += u64::from(tokens);
+                    let place = self.order.push(shard.0, Held { node, tokens, hits: 1 });
+                    holders.push(Holder { shard, tokens, place });
                 }
             }
-            held.order.push_back((self.clock, node));
         }
-        while self.shards[shard.index()].tokens > self.kv_tokens && self.forget_oldest(shard) {}
-        self.compact(shard);
+        while self.tokens[shard.index()] > self.kv_tokens && self.forget_oldest(shard) {}
     }
 
     /// Forgets everything about a shard that lost its cache.
     pub(super) fn clear(&mut self, shard: ShardId) {
-        if let Some(held) = self.shards.get_mut(shard.index()) {
-            *held = Held::default();
-            self.nodes.retain(|_, holders| {
-                holders.retain(|holder| holder.shard != shard);
-                !holders.is_empty()
-            });
-        }
+        while self.forget_oldest(shard) {}
     }
 
     /// What a shard would forget to make room for this many tokens, oldest first.
     pub(super) fn would_forget(&self, shard: ShardId, tokens: u64) -> impl Iterator<Item = Forgotten> + '_ {
-        let held = &self.shards[shard.index()];
-        let mut excess = (held.tokens + tokens).saturating_sub(self.kv_tokens);
-        let live = held.order.iter().filter_map(move |&(stamp, node)| {
-            let holder = self.nodes.get(&node)?.iter().find(|holder| holder.shard == shard)?;
-            (holder.stamp == stamp).then_some(Forgotten { tokens: holder.tokens, hits: holder.hits })
-        });
-        live.take_while(move |gone| {
+        let mut excess = (self.tokens[shard.index()] + tokens).saturating_sub(self.kv_tokens);
+        let all = self.order.iter(shard.0).map(|held| Forgotten { tokens: held.tokens, hits: held.hits });
+        all.take_while(move |gone| {
             let needed = excess > 0;
             excess = excess.saturating_sub(u64::from(gone.tokens));
             needed
@@ -157,32 +145,18 @@ impl PrefixIndex {
 
     /// Forgets one node; false where there is none left.
     fn forget_oldest(&mut self, shard: ShardId) -> bool {
-        let held = &mut self.shards[shard.index()];
-        while let Some((stamp, node)) = held.order.pop_front() {
-            let Some(holders) = self.nodes.get_mut(&node) else { continue };
-            let found = holders.iter().position(|holder| holder.shard == shard && holder.stamp == stamp);
-            if let Some(at) = found {
-                held.tokens -= u64::from(holders.swap_remove(at).tokens);
-                held.nodes -= 1;
-                if holders.is_empty() {
-                    self.nodes.remove(&node);
-                }
-                return true;
+        if shard.index() >= self.tokens.len() {
+            return false;
+        }
+        let Some(held) = self.order.pop_oldest(shard.0) else { return false };
+        self.tokens[shard.index()] -= u64::from(held.tokens);
+        if let Some(holders) = self.nodes.get_mut(&held.node) {
+            holders.retain(|holder| holder.shard != shard);
+            if holders.is_empty() {
+                self.nodes.remove(&held.node);
             }
         }
-        false
-    }
-
-    /// Drops outdated entries once they are the greater part, so that the order never outgrows what is held.
-    fn compact(&mut self, shard: ShardId) {
-        let held = &mut self.shards[shard.index()];
-        if held.order.len() > 4 * held.nodes + 64 {
-            let nodes = &self.nodes;
-            held.order.retain(|(stamp, node)| {
-                let holders = nodes.get(node).into_iter().flatten();
-                holders.into_iter().any(|holder| holder.shard == shard && holder.stamp == *stamp)
-            });
-        }
+        true
     }
 }
 
@@ -215,14 +189,14 @@ mod tests {
             let mut found = Vec::new();
             for (id, (parts, shard)) in sent.iter().enumerate() {
                 let request = with_prompt(id as u64, parts);
-                index.matches(&request, &mut found);
+                index.matches(&path(&request), &mut found);
                 for shard in 0..3 {
                     let before = history.iter().filter(|(_, to)| *to == shard);
                     let naive = before.map(|(other, _)| shared_tokens(&other.prompt, &request.prompt)).max();
                     let naive = naive.unwrap_or(0).min(request.prompt_tokens() - 1);
                     prop_assert_eq!(u64::from(found[shard as usize]), naive);
                 }
-                index.insert(&request, ShardId(*shard));
+                index.insert(&path(&request), ShardId(*shard));
                 history.push((request, *shard));
             }
         }
@@ -234,15 +208,16 @@ mod tests {
                 let request = with_prompt(id as u64, parts);
                 let shard = ShardId(*shard);
                 let promised: u64 = index.would_forget(shard, 25).map(|gone| u64::from(gone.tokens)).sum();
-                let held = index.shards[shard.index()].tokens;
+                let held = index.tokens[shard.index()];
                 prop_assert!(promised >= (held + 25).saturating_sub(kv_tokens).min(held));
-                index.insert(&request, shard);
-                for (n, held) in index.shards.iter().enumerate() {
-                    let live = index.nodes.values().flatten().filter(|holder| holder.shard.index() == n);
+                index.insert(&path(&request), shard);
+                for n in 0..3u32 {
+                    let live = index.nodes.values().flatten().filter(|holder| holder.shard.0 == n);
                     let (count, tokens) = live.fold((0, 0), |(count, sum), holder| (count + 1, sum + u64::from(holder.tokens)));
-                    prop_assert_eq!((held.nodes, held.tokens), (count, tokens));
-                    prop_assert!(held.tokens <= kv_tokens);
-                    prop_assert!(held.order.len() <= 4 * held.nodes + 64);
+                    prop_assert_eq!(index.tokens[n as usize], tokens);
+                    prop_assert_eq!(index.order.iter(n).count(), count);
+                    prop_assert_eq!(index.order.iter(n).map(|held| u64::from(held.tokens)).sum::<u64>(), tokens);
+                    prop_assert!(tokens <= kv_tokens);
                 }
             }
             index.clear(ShardId(1));

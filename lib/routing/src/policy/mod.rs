@@ -18,6 +18,7 @@ mod ladder;
 mod least_loaded;
 mod lru_oracle;
 mod preble;
+mod recency;
 mod registry;
 mod ring;
 mod round_robin;

@@ -12,7 +12,7 @@
 //! average output is 45 tokens until requests have finished. Ties at random. Prefixes are those of the router's own index.
 //! Source: Preble, arXiv 2407.00023. A lone hot prefix is served by few shards until the 1.5 rule redirects it.
 
-use super::index::PrefixIndex;
+use super::index::{PrefixIndex, path};
 use super::{Departure, Policy, PolicyTuning, choose};
 use crate::view::FleetView;
 use cr_cost::{CostModel, StepWork};
@@ -42,9 +42,8 @@ impl Recent {
         Recent { seconds: vec![(0.0, 0); WINDOW_S], last: 0, cost_s: 0.0, requests: 0 }
     }
 
-    /// Forgets what is older than the window.
-    fn age(&mut self, now: Time) {
-        let second = now.as_s() as u64;
+    /// Forgets what is older than the window, `second` seconds after the start.
+    fn age(&mut self, second: u64) {
         if second <= self.last {
             return;
         }
@@ -165,10 +164,11 @@ impl Policy for Preble {
 
     fn route(&mut self, request: &Request, view: &FleetView<'_>, rng: &mut Stream) -> Option<ShardId> {
         let mut matched = std::mem::take(&mut self.matched);
-        self.index.matches(request, &mut matched);
+        let path = path(request);
+        self.index.matches(&path, &mut matched);
         let prompt = request.prompt_tokens();
-        let now = self.now;
-        self.recent.iter_mut().for_each(|recent| recent.age(now));
+        let second = self.now.as_s() as u64;
+        self.recent.iter_mut().for_each(|recent| recent.age(second));
         let chosen = self.decide(prompt, &matched, view, rng);
         if let Some(shard) = chosen {
             let cached = u64::from(matched.get(shard.index()).copied().unwrap_or(0));
@@ -176,7 +176,7 @@ impl Policy for Preble {
             if let Some(recent) = self.recent.get_mut(shard.index()) {
                 recent.add(spent);
             }
-            self.index.insert(request, shard);
+            self.index.insert(&path, shard);
         }
         self.matched = matched;
         chosen
@@ -242,15 +242,15 @@ mod tests {
     #[test]
     fn loads_are_forgotten_after_three_minutes() {
         let mut recent = Recent::new();
-        recent.age(Time::from_s(10.0));
+        recent.age(10);
         recent.add(2.0);
-        recent.age(Time::from_s(100.0));
+        recent.age(100);
         recent.add(1.0);
-        recent.age(Time::from_s(189.9));
+        recent.age(189);
         assert_eq!((recent.cost_s, recent.requests), (3.0, 2));
-        recent.age(Time::from_s(190.0));
+        recent.age(190);
         assert_eq!((recent.cost_s, recent.requests), (1.0, 1));
-        recent.age(Time::from_s(1_000.0));
+        recent.age(1_000);
         assert_eq!((recent.cost_s, recent.requests), (0.0, 0));
     }
 }

@@ -1,0 +1,104 @@
+//! The content of one sequence as stretches of blocks, and what it holds of the pool.
+
+use cr_trace::tokens::mix64;
+use cr_trace::{ContentId, Request, RequestId};
+use smallvec::SmallVec;
+
+/// The end of a stretch that is not over yet: the answer.
+const OPEN: u32 = u32::MAX;
+
+/// Blocks of a sequence that end within one segment. Where it begins, the one before it ends.
+///
+/// A block is named by where it ends: two sequences share block `b` exactly if it ends for both in a stretch of the same
+/// name, for the name stands for the segment's content and for everything before the segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stretch {
+    /// A hash of the segment's content and of all segments before it with their lengths.
+    pub(super) name: u64,
+    /// The first block of the sequence after this stretch.
+    pub(super) end: u32,
+}
+
+/// A sequence's share of a node: its first so many blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Share {
+    pub(super) node: u32,
+    pub(super) blocks: u32,
+}
+
+/// What one sequence is made of and what it holds.
+#[derive(Clone, Debug)]
+pub struct HeldRuns {
+    stretches: SmallVec<[Stretch; 6]>,
+    /// A hash of the whole prompt, which the answer goes on from.
+    history: u64,
+    request: RequestId,
+    pub(super) admitted: bool,
+    /// The pool's protection when this was opened: one that has been lifted since spares nothing.
+    pub(super) protection: u32,
+    /// The published blocks it holds, from the first one on.
+    pub(super) path: SmallVec<[Share; 3]>,
+    /// How many leading blocks can be found: the sum over `path`.
+    pub(super) published: u32,
+    /// All blocks held; those beyond `published` are its own and nameless.
+    pub(super) blocks: u32,
+    /// Leading blocks that are full of tokens known so far: the prompt's, then those published of the answer.
+    pub(super) named: u32,
+}
+
+impl HeldRuns {
+    pub(super) fn new(request: &Request, admitted: bool, block_tokens: u32) -> HeldRuns {
+        let mut stretches: SmallVec<[Stretch; 6]> = SmallVec::with_capacity(request.prompt.len() + 1);
+        let (mut history, mut tokens, mut named) = (0, 0, 0);
+        for segment in &request.prompt {
+            let name = mix64(history ^ segment.content().hash64());
+            history = mix64(name ^ u64::from(segment.tokens()));
+            tokens += segment.tokens();
+            let end = tokens / block_tokens;
+            if end > named {
+                stretches.push(Stretch { name, end });
+                named = end;
+            }
+        }
+        HeldRuns {
+            stretches,
+            history,
+            request: request.id,
+            admitted,
+            protection: 0,
+            path: SmallVec::new(),
+            published: 0,
+            blocks: 0,
+            named,
+        }
+    }
+
+    /// The stretches of the prompt, and of the answer once that was asked for.
+    pub(super) fn stretches(&self) -> &[Stretch] {
+        &self.stretches
+    }
+
+    /// What it holds and what it is made of, apart.
+    pub(super) fn path_and_stretches(&mut self) -> (&mut SmallVec<[Share; 3]>, &[Stretch]) {
+        (&mut self.path, &self.stretches)
+    }
+
+    /// The stretches, made to cover at least `blocks` blocks.
+    pub(super) fn stretches_to(&mut self, blocks: u32) -> &[Stretch] {
+        if self.stretches.last().map_or(0, |stretch| stretch.end) < blocks {
+            let name = mix64(self.history ^ ContentId::answer(self.request).hash64());
+            self.stretches.push(Stretch { name, end: OPEN });
+        }
+        &self.stretches
+    }
+}
+
+/// The stretch that holds block `block`, which must be covered.
+pub(super) fn stretch_of(stretches: &[Stretch], block: u32) -> usize {
+    // Short lists, and mostly the last one is asked for.
+    match stretches.len() {
+        n if n > 1 && stretches[n - 2].end <= block => n - 1,
+        n if n <= 8 => stretches.iter().position(|stretch| block < stretch.end).unwrap_or(n),
+        _ => stretches.partition_point(|stretch| stretch.end <= block),
+    }
+}

@@ -1,0 +1,421 @@
+//! The simulator's pool: one record for a run of blocks, and no block numbers.
+//!
+//! It answers every question as [`super::BlockPool`] does, which is its oracle in the tests, in time that depends on the
+//! segments of a prompt instead of on its blocks.
+//!
+//! * A sequence is a list of [`Stretch`]es: the blocks that end in one segment. A stretch has a name that stands for the
+//!   segment and all before it; a block is named by the stretch that it ends in and by its number. Blocks that span
+//!   several segments, and segments too short to end a block, need nothing special.
+//! * A [`Node`] holds consecutive blocks as they were published. It is found by its first block; where a sequence leaves
+//!   a node half way, what it publishes next is another node, so nodes are never split.
+//! * What a sequence holds of a node is a number of leading blocks, so what all of them hold is the greatest such
+//!   number. The blocks beyond it are cached: runs of them, one for each release, are linked in order of last use.
+//!   Eviction takes the oldest run from its end, which is the deepest first among blocks of one release.
+
+mod held;
+mod lru;
+mod node;
+
+pub use held::HeldRuns;
+
+use super::{Pool, PoolUsage};
+use cr_trace::Request;
+use cr_trace::tokens::mix64;
+use held::{Share, Stretch, stretch_of};
+use lru::RunList;
+use node::Node;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+/// A pool that keeps runs of blocks: for backends that need no block table.
+#[derive(Clone, Debug)]
+pub struct RunPool {
+    block_tokens: u32,
+    blocks: u32,
+    free: u32,
+    cached: u32,
+    nodes: Vec<Node>,
+    /// Nodes that can be used again.
+    spare: Vec<u32>,
+    /// Nodes by their first block.
+    index: FxHashMap<u64, u32>,
+    lru: RunList,
+    /// Cached runs that eviction spares; empty without protection.
+    spared: RunList,
+    /// Which protection is in force, counted from 1; 0 where nothing is protected.
+    protection: u32,
+    /// Blocks that are spared, referenced or cached.
+    protected: u32,
+    /// Runs let go so far.
+    uses: u64,
+    evicted: u64,
+    evicted_admitted: u64,
+}
+
+/// What names a block: its stretch and its number.
+fn block_key(name: u64, block: u32) -> u64 {
+    mix64(name.wrapping_add(u64::from(block) << 32))
+}
+
+impl RunPool {
+    fn blocks_for(&self, tokens: u32) -> u32 {
+        tokens.div_ceil(self.block_tokens)
+    }
+
+    /// The node that begins with this block.
+    fn node_at(&self, name: u64, block: u32) -> Option<u32> {
+        let node = *self.index.get(&block_key(name, block))?;
+        let record = &self.nodes[node as usize];
+        (record.first == block && record.name() == Some(name)).then_some(node)
+    }
+
+    /// The leading blocks of a sequence that are here, at most `most` of them.
+    fn find(&self, stretches: &[Stretch], most: u32) -> SmallVec<[Share; 3]> {
+        let mut path = SmallVec::new();
+        let (mut block, mut at) = (0, 0);
+        while block < most {
+            while stretches[at].end <= block {
+                at += 1;
+            }
+            let Some(node) = self.node_at(stretches[at].name, block) else { break };
+            let next = self.nodes[node as usize].follow(stretches, at, block, most);
+            path.push(Share { node, blocks: next - block });
+            block = next;
+        }
+        path
+    }
+
+    /// The leading `blocks` of a node are about to be held: they leave the evictable ones.
+    fn pick_up(&mut self, Share { node, blocks }: Share, held: &HeldRuns) {
+        let record = &mut self.nodes[node as usize];
+        let referenced = record.referenced();
+        if blocks > referenced {
+            self.cached -= blocks - referenced;
+            while let Some(&(run, spared)) = record.runs.last() {
+                let list = if spared { &mut self.spared } else { &mut self.lru };
+                if list.get(run).from >= blocks {
+                    break;
+                }
+                if list.get(run).to > blocks {
+                    list.get_mut(run).from = blocks;
+                    break;
+                }
+                list.remove(run);
+                record.runs.pop();
+            }
+        }
+        self.mark(node, blocks, held);
+    }
+
+    /// A sequence has computed or used the leading `blocks` of a node.
+    fn mark(&mut self, node: u32, blocks: u32, held: &HeldRuns) {
+        let record = &mut self.nodes[node as usize];
+        if held.admitted {
+            record.admitted = record.admitted.max(blocks);
+            if self.protection > 0 && held.protection == self.protection && record.spared < blocks {
+                self.protected += blocks - record.spared;
+                record.spared = blocks;
+            }
+        }
+    }
+
+    /// A sequence lets go of the leading `blocks` of a node; what nobody else holds becomes evictable.
+    fn let_go(&mut self, Share { node, blocks }: Share) {
+        let record = &mut self.nodes[node as usize];
+        record.let_go(blocks);
+        let referenced = record.referenced();
+        if blocks > referenced {
+            self.cached += blocks - referenced;
+            // The deepest first: what is spared lies before what is not.
+            let border = record.spared.clamp(referenced, blocks);
+            for (spared, from, to) in [(false, border, blocks), (true, referenced, border)] {
+                if from < to {
+                    self.uses += 1;
+                    let list = if spared { &mut self.spared } else { &mut self.lru };
+                    record.runs.push((list.push_newest(node, from, to, self.uses), spared));
+                }
+            }
+        }
+    }
+
+    /// Hands out empty blocks, evicting where none is free. The caller has checked that there are so many.
+    fn take(&mut self, blocks: u32) {
+        let free = blocks.min(self.free);
+        self.free -= free;
+        let evicted = self.drop_oldest(blocks - free);
+        self.evicted += u64::from(evicted.0);
+        self.evicted_admitted += u64::from(evicted.1);
+    }
+
+    /// Drops cached blocks; says how many, and how many of them were of admitted keys.
+    fn drop_oldest(&mut self, blocks: u32) -> (u32, u32) {
+        let (mut left, mut admitted) = (blocks, 0);
+        while left > 0
+            && let Some((list, run)) = oldest(&mut self.lru, &mut self.spared)
+        {
+            let record = list.get_mut(run);
+            let (number, from, to) = (record.node, record.from, record.to);
+            let keep = to - (to - from).min(left);
+            record.to = keep;
+            left -= to - keep;
+            let node = &mut self.nodes[number as usize];
+            admitted += node.admitted.saturating_sub(keep);
+            if keep == from {
+                list.remove(run);
+                node.runs.remove(0);
+            }
+            self.protected -= node.spared.saturating_sub(keep);
+            match (keep, node.name()) {
+                (0, Some(name)) => {
+                    self.index.remove(&block_key(name, node.first));
+                    self.spare.push(number);
+                }
+                _ => node.truncate(keep),
+            }
+        }
+        self.cached -= blocks - left;
+        (blocks - left, admitted)
+    }
+
+    /// A new node, empty, that begins with this block.
+    fn new_node(&mut self, name: u64, first: u32) -> u32 {
+        let node = self.spare.pop().unwrap_or_else(|| {
+            self.nodes.push(Node::default());
+            self.nodes.len() as u32 - 1
+        });
+        self.nodes[node as usize].reset(first);
+        self.index.insert(block_key(name, first), node);
+        node
+    }
+
+    /// Where the block that a sequence would publish next can be found already: in the node that it holds last, or in
+    /// one that begins there.
+    fn next_block(&self, held: &HeldRuns, at: usize) -> Option<Place> {
+        let (stretches, block) = (held.stretches(), held.published);
+        if let Some(share) = held.path.last() {
+            let node = &self.nodes[share.node as usize];
+            if share.blocks < node.blocks() && node.follow(stretches, at, block, block + 1) > block {
+                return Some(Place::GoesOn);
+            }
+        }
+        self.node_at(stretches[at].name, block).map(Place::Begins)
+    }
+
+    /// Takes blocks that others have published, up to block `most`, and gives its own back.
+    fn adopt(&mut self, held: &mut HeldRuns, place: Place, at: usize, most: u32) {
+        let block = held.published;
+        let (node, before) = match place {
+            Place::GoesOn => held.path.last().map_or((0, 0), |share| (share.node, share.blocks)),
+            Place::Begins(node) => (node, 0),
+        };
+        let next = self.nodes[node as usize].follow(held.stretches(), at, block, most);
+        let share = Share { node, blocks: before + next - block };
+        self.pick_up(share, held);
+        self.free += next - block;
+        held.published = next;
+        match place {
+            Place::GoesOn => {
+                self.nodes[node as usize].hold_more(before, share.blocks);
+                if let Some(last) = held.path.last_mut() {
+                    *last = share;
+                }
+            }
+            Place::Begins(_) => {
+                self.nodes[node as usize].hold(share.blocks);
+                held.path.push(share);
+            }
+        }
+    }
+
+    /// Publishes its own blocks up to block `to`, which nobody has: in the node that it holds last where that ends here.
+    fn publish_own(&mut self, held: &mut HeldRuns, at: usize, to: u32) {
+        let more = to - held.published;
+        let goes_on =
+            held.path.last().is_some_and(|share| share.blocks == self.nodes[share.node as usize].blocks());
+        if !goes_on {
+            let node = self.new_node(held.stretches()[at].name, held.published);
+            held.path.push(Share { node, blocks: 0 });
+        }
+        let (path, stretches) = held.path_and_stretches();
+        let Some(share) = path.last_mut() else { return };
+        let node = &mut self.nodes[share.node as usize];
+        node.append(stretches, at, to);
+        match share.blocks {
+            0 => node.hold(more),
+            before => node.hold_more(before, before + more),
+        }
+        share.blocks += more;
+        let share = *share;
+        self.mark(share.node, share.blocks, held);
+        held.published = to;
+    }
+}
+
+/// The run that goes first: the oldest of those that are not spared, and only then of those that are.
+fn oldest<'a>(lru: &'a mut RunList, spared: &'a mut RunList) -> Option<(&'a mut RunList, u32)> {
+    match (lru.oldest(), spared.oldest()) {
+        (Some(run), _) => Some((lru, run)),
+        (None, Some(run)) => Some((spared, run)),
+        (None, None) => None,
+    }
+}
+
+/// Where a block can be found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// In the node that the sequence holds last, after its share of it.
+    GoesOn,
+    /// In this node, as its first.
+    Begins(u32),
+}
+
+impl Pool for RunPool {
+    type Held = HeldRuns;
+
+    const LEAPS: bool = true;
+
+    fn new(blocks: u32, block_tokens: u32) -> RunPool {
+        RunPool {
+            block_tokens,
+            blocks,
+            free: blocks,
+            cached: 0,
+            nodes: Vec::new(),
+            spare: Vec::new(),
+            index: FxHashMap::default(),
+            lru: RunList::new(),
+            spared: RunList::new(),
+            protection: 0,
+            protected: 0,
+            uses: 0,
+            evicted: 0,
+            evicted_admitted: 0,
+        }
+    }
+
+    fn open(&self, request: &Request, admitted: bool) -> HeldRuns {
+        let mut held = HeldRuns::new(request, admitted, self.block_tokens);
+        held.protection = self.protection;
+        held
+    }
+
+    fn admit(&mut self, held: &mut HeldRuns, tokens: u32, most_cached: u32) -> Option<u32> {
+        debug_assert!(held.blocks == 0, "a sequence is admitted holding nothing");
+        let path = self.find(held.stretches(), most_cached.min(held.named));
+        let (mut found, mut idle) = (0, 0);
+        for share in &path {
+            found += share.blocks;
+            idle += share.blocks.saturating_sub(self.nodes[share.node as usize].referenced());
+        }
+        let fresh = self.blocks_for(tokens).saturating_sub(found);
+        // Idle blocks that are found leave the evictable ones.
+        if fresh > self.available() - idle {
+            return None;
+        }
+        for &share in &path {
+            self.pick_up(share, held);
+            self.nodes[share.node as usize].hold(share.blocks);
+        }
+        self.take(fresh);
+        held.path = path;
+        held.published = found;
+        held.blocks = found + fresh;
+        Some(found)
+    }
+
+    fn grow(&mut self, held: &mut HeldRuns, tokens: u32) -> bool {
+        let fresh = self.lacks(held, tokens);
+        if fresh > self.available() {
+            return false;
+        }
+        if fresh > 0 {
+            self.take(fresh);
+            held.blocks += fresh;
+        }
+        true
+    }
+
+    fn lacks(&self, held: &HeldRuns, tokens: u32) -> u32 {
+        self.blocks_for(tokens).saturating_sub(held.blocks)
+    }
+
+    fn available(&self) -> u32 {
+        self.free + self.cached
+    }
+
+    fn meets(&self, held: &mut HeldRuns, computed: u32) -> bool {
+        let full = computed / self.block_tokens;
+        if full <= held.published {
+            return false;
+        }
+        // What comes after a block that nobody has, nobody has.
+        let block = held.published;
+        let at = stretch_of(held.stretches_to(full), block);
+        self.next_block(held, at).is_some()
+    }
+
+    fn publish(&mut self, held: &mut HeldRuns, computed: u32) {
+        let full = computed / self.block_tokens;
+        while held.published < full {
+            let block = held.published;
+            let at = stretch_of(held.stretches_to(full), block);
+            match self.next_block(held, at) {
+                Some(place) => self.adopt(held, place, at, full),
+                None => self.publish_own(held, at, full),
+            }
+            held.named = held.named.max(held.published);
+        }
+    }
+
+    fn release(&mut self, held: &mut HeldRuns) {
+        // Deepest first, so that among blocks of one release the deepest is evicted first.
+        while let Some(share) = held.path.pop() {
+            self.let_go(share);
+        }
+        self.free += held.blocks - held.published;
+        held.blocks = 0;
+        held.published = 0;
+    }
+
+    fn table<'a>(&self, _held: &'a HeldRuns) -> &'a [u32] {
+        &[]
+    }
+
+    fn usage(&self) -> PoolUsage {
+        PoolUsage {
+            referenced: self.blocks - self.free - self.cached,
+            cached: self.cached,
+            free: self.free,
+            evicted: self.evicted,
+            evicted_admitted: self.evicted_admitted,
+            protected: self.protected,
+        }
+    }
+
+    fn clear(&mut self) {
+        self.free += self.drop_oldest(self.cached).0;
+    }
+
+    fn protect_admitted(&mut self) {
+        self.protection = self.protection.max(1);
+    }
+
+    fn lift_protection(&mut self) {
+        if self.protection == 0 {
+            return;
+        }
+        self.protection += 1;
+        self.protected = 0;
+        // One list again, in order of last use.
+        let mut all: Vec<_> = self.lru.drain().chain(self.spared.drain()).collect();
+        all.sort_unstable_by_key(|run| run.last_use);
+        self.nodes.iter_mut().for_each(|node| {
+            node.spared = 0;
+            node.runs.clear();
+        });
+        for run in all {
+            let number = self.lru.push_newest(run.node, run.from, run.to, run.last_use);
+            self.nodes[run.node as usize].runs.push((number, false));
+        }
+    }
+}

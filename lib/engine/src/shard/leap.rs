@@ -1,0 +1,232 @@
+//! Uneventful steps, taken in one leap.
+//!
+//! A step is uneventful if the next one feeds the same sequences as many tokens each: nobody joins, nobody finishes or has
+//! its first token, no time runs out and no block is missing. So every decoding sequence feeds one token, and at most one
+//! prompt is computed, in chunks that take all that is left of the budget. Contexts then grow by a constant from step to
+//! step and durations, linear in them, too: their sum has a closed form. Time is whole picoseconds, so a leap ends exactly
+//! where single steps would have.
+//!
+//! A leap ends with the first step whose end matters. It is cut short where something comes in between
+//! ([`Shard::interrupt_leap`], [`Shard::cut_leap`]), and caught up with where somebody looks ([`Shard::catch_up`]).
+
+use super::Shard;
+use crate::pool::Pool;
+use cr_cost::StepWork;
+use cr_trace::{ContentId, Request, Scope, Time};
+
+/// Steps in a row, of which the first one is in progress.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Leap {
+    /// When the first one started.
+    start: Time,
+    /// How long the first one takes.
+    first: Time,
+    /// How much longer each takes than the one before it.
+    growth: Time,
+    /// How many there are, at least one; only the last one's end matters.
+    steps: u32,
+    /// The budget is spent: nobody can join.
+    full: bool,
+}
+
+impl Leap {
+    /// A single step.
+    pub(super) fn single(start: Time, duration: Time) -> Leap {
+        Leap { start, first: duration, growth: Time::ZERO, steps: 1, full: false }
+    }
+
+    /// How long the first `steps` steps take: n·first + growth·n(n − 1)/2.
+    fn lasting(&self, steps: u32) -> Time {
+        let n = u128::from(steps);
+        let sum = n * u128::from(self.first.0) + u128::from(self.growth.0) * (n * n.saturating_sub(1) / 2);
+        Time(u64::try_from(sum).unwrap_or(u64::MAX))
+    }
+
+    /// How many steps there are before the last one.
+    pub(super) fn before_last(&self) -> u32 {
+        self.steps - 1
+    }
+
+    /// How long all steps take.
+    pub(super) fn duration(&self) -> Time {
+        self.lasting(self.steps)
+    }
+
+    /// How many steps there are up to the first whose end is not before some instant, or all of them.
+    fn count_while(&self, is_before: impl Fn(Time) -> bool) -> u32 {
+        let (mut low, mut high) = (1, self.steps);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if is_before(self.start + self.lasting(middle)) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// Time spent in the steps up to `now`.
+    pub(super) fn busy(&self, now: Time) -> Time {
+        now.since(self.start).min(self.duration())
+    }
+}
+
+impl<P: Pool> Shard<P> {
+    /// The step that was planned, and the uneventful ones that follow it.
+    pub(super) fn leap_from(&mut self, start: Time, duration: Time, work: &StepWork) -> Leap {
+        let single = Leap::single(start, duration);
+        let full = work.decode_seqs + work.prefill_tokens == u64::from(self.config.token_budget);
+        if !self.leaps || self.pace != 1.0 || !(full || (work.prefill_tokens == 0 && self.queue_stays())) {
+            return single;
+        }
+        let Some(cost) = self.backend.timed() else { return single };
+        let growth = cost.step(&one_later(work)) - duration;
+        let steps = self.steps_alike(work);
+        let mut leap = Leap { steps, growth, full, ..single };
+        if let Some(expiry) = self.expiry {
+            // A step that starts at that time or later looks who is late.
+            leap.steps = leap.count_while(|begin| begin < expiry);
+        }
+        if leap.steps > 1 {
+            leap.steps = self.steps_with_room(leap.steps);
+        }
+        // Times beyond all clocks are left to single steps.
+        if leap.duration().0 > u64::MAX / 4 { single } else { leap }
+    }
+
+    /// How many steps feed the same sequences as many tokens as the one that was planned, and end nothing but the last.
+    fn steps_alike(&self, work: &StepWork) -> u32 {
+        let mut steps = u32::MAX;
+        for sequence in self.running.iter().filter(|sequence| sequence.in_step > 0) {
+            if sequence.is_decoding() {
+                steps = steps.min(sequence.request.output_tokens - sequence.generated);
+            } else if u64::from(sequence.in_step) < work.prefill_tokens || self.is_answered(&sequence.request)
+            {
+                // Two prompts, or one that has what others are about to publish.
+                return 1;
+            } else {
+                steps = steps.min((sequence.known() - sequence.computed) / sequence.in_step);
+            }
+        }
+        steps
+    }
+
+    /// Whether nobody who waits could join before a sequence leaves, though the budget is not spent.
+    fn queue_stays(&self) -> bool {
+        let Some(head) = self.waiting.front() else { return true };
+        // The head was refused: the batch is full, or blocks are missing. Meanwhile there are only ever fewer, unless one
+        // that runs publishes what the head asks for.
+        self.running.len() >= self.config.max_running as usize || !self.is_answered(&head.request)
+    }
+
+    /// Whether a prompt has, or goes on with, the answer that a running sequence is decoding.
+    fn is_answered(&self, request: &Request) -> bool {
+        let answer = |id: &ContentId| request.prompt.iter().any(|segment| segment.content() == id);
+        let has_answers =
+            request.prompt.iter().any(|segment| segment.content().scope() == Some(Scope::Answer));
+        has_answers
+            && self.running.iter().any(|s| {
+                s.generated > 0 && s.request.id != request.id && answer(&ContentId::answer(s.request.id))
+            })
+    }
+
+    /// The most steps, up to `most`, that the pool has room for and in which nobody publishes what is there already.
+    fn steps_with_room(&mut self, most: u32) -> u32 {
+        let Shard { pool, running, .. } = self;
+        let lacks =
+            |steps: u32| -> u32 { running.iter().map(|s| pool.lacks(&s.held, s.known() + steps - 1)).sum() };
+        let mut steps = most;
+        let available = pool.available();
+        if lacks(steps) > available {
+            // The first step has its room, so one is always enough.
+            let (mut low, mut high) = (1, steps);
+            while low + 1 < high {
+                let middle = low + (high - low) / 2;
+                if lacks(middle) <= available { low = middle } else { high = middle }
+            }
+            steps = low;
+        }
+        let meets = running
+            .iter_mut()
+            .any(|s| s.in_step > 0 && pool.meets(&mut s.held, s.computed + s.in_step * steps));
+        if meets { 1 } else { steps }
+    }
+
+    /// A request was put into the queue at `now`: a leap that it could join ends with the step in progress. Returns the new end,
+    /// or `None` where it is the old one.
+    pub fn interrupt_leap(&mut self, now: Time) -> Option<Time> {
+        let full = self.running.len() >= self.config.max_running as usize;
+        let spent = self.step.is_some_and(|leap| leap.full);
+        // Whoever waits behind a head that cannot join does not join either.
+        if self.waiting.len() == 1 && !full && !spent {
+            return self.cut_leap(now);
+        }
+        let expiry = self.expiry?;
+        self.shorten(|leap| leap.count_while(|begin| begin < expiry))
+    }
+
+    /// Makes the leap end with the step that is in progress at `now`; one that ends just then counts as the one in
+    /// progress. Returns the new end, or `None` where it is the old one.
+    pub fn cut_leap(&mut self, now: Time) -> Option<Time> {
+        self.shorten(|leap| leap.count_while(|end| end < now))
+    }
+
+    fn shorten(&mut self, to: impl FnOnce(&Leap) -> u32) -> Option<Time> {
+        let leap = self.step.as_mut().filter(|leap| leap.steps > 1)?;
+        let steps = to(leap);
+        (steps < leap.steps).then(|| {
+            leap.steps = steps;
+            leap.start + leap.duration()
+        })
+    }
+
+    /// Brings totals, sequences and pool up to `now`, within a leap. `started`: whether a step that starts at `now` has started.
+    pub fn catch_up(&mut self, now: Time, started: bool) {
+        let Some(leap) = self.step.filter(|leap| leap.steps > 1) else { return };
+        let ended = leap.count_while(|end| end <= now) - 1;
+        if ended > 0 {
+            let at_border = leap.start + leap.lasting(ended) == now;
+            self.pass(ended, started || !at_border);
+        }
+    }
+
+    /// Ends the first steps of a leap, all but the last at most. `goes_on`: the next one has started.
+    pub(super) fn pass(&mut self, steps: u32, goes_on: bool) {
+        let Some(leap) = self.step.as_mut().filter(|_| steps > 0) else { return };
+        self.totals.busy += leap.lasting(steps);
+        *leap = Leap {
+            start: leap.start + leap.lasting(steps),
+            first: leap.first + Time(leap.growth.0 * u64::from(steps)),
+            steps: leap.steps - steps,
+            ..*leap
+        };
+        self.totals.steps += u64::from(steps);
+        for sequence in self.running.iter_mut().filter(|sequence| sequence.in_step > 0) {
+            let decodes = sequence.is_decoding();
+            let to = sequence.computed + steps * sequence.in_step;
+            sequence.advance(to, &mut self.totals);
+            if decodes {
+                sequence.generated += steps;
+                self.totals.output_tokens += u64::from(steps);
+                // Before the blocks that come to be full are published, there must be so many.
+                self.pool.grow(&mut sequence.held, to);
+            }
+            self.pool.publish(&mut sequence.held, to);
+            if decodes && goes_on {
+                self.pool.grow(&mut sequence.held, to + 1);
+            }
+        }
+    }
+}
+
+/// The work of the next step, where it feeds the same sequences as many tokens.
+fn one_later(work: &StepWork) -> StepWork {
+    let chunk = work.prefill_tokens;
+    StepWork {
+        prefill_ctx_tokens: work.prefill_ctx_tokens + chunk,
+        prefill_pairs: work.prefill_pairs + chunk * chunk,
+        decode_ctx_tokens: work.decode_ctx_tokens + work.decode_seqs,
+        ..*work
+    }
+}
