@@ -11,7 +11,7 @@ use support::{Setting, request};
 
 /// Threads of turns over a few keys: some wait for the turn before, some are sent before it has been answered.
 fn traces() -> impl Strategy<Value = Vec<Request>> {
-    let one = (0u32..90, 0u8..5, 1u32..200, 1u32..120, any::<bool>(), proptest::option::of(0u32..30));
+    let one = (1u32..90, 0u8..5, 1u32..200, 1u32..120, any::<bool>(), proptest::option::of(0u32..30));
     proptest::collection::vec(one, 1..80).prop_map(|rows| {
         let (mut at_ms, mut trace) = (0, Vec::<Request>::new());
         for (id, (gap_ms, key, tokens, output, follows, think_ms)) in (0u64..).zip(rows) {
