@@ -7,7 +7,7 @@
 //! trace (at its own times, also in a closed loop): an oracle, whose loss is what rewarming alone costs. So
 //! stale − fresh is the price of old rates, fresh − static tables that of moving prefixes.
 //!
-//! Shards that are down when a plan is made get no keys. An interval without requests changes nothing.
+//! Shards that are down when a plan is made get no keys, unless all are. An interval without requests changes nothing.
 
 use crate::learn::{Learner, Learnt, PlanFor};
 use cr_routing::RoutingTable;

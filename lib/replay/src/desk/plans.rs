@@ -50,11 +50,11 @@ impl<S: Serving, I: Iterator<Item = Result<Request, TraceError>>> Desk<'_, S, I>
         self.install(Arc::new(table))
     }
 
-    /// The shards as the planner sees them: all alike, but for those that are down.
+    /// The shards as the planner sees them: all alike, but for those that are down. Where all are, the plan is for when they return.
     fn planned_fleet(&self) -> PlannedFleet {
-        PlannedFleet::with_speeds(
-            self.fleet.views().iter().map(|view| f64::from(u8::from(view.up))).collect(),
-        )
+        let views = self.fleet.views();
+        let none_up = views.iter().all(|view| !view.up);
+        PlannedFleet::with_speeds(views.iter().map(|view| f64::from(u8::from(view.up || none_up))).collect())
     }
 
     /// Plans an interval of the control loop: the next one, or the one that has just begun.
