@@ -48,7 +48,7 @@ fn faults() -> impl Strategy<Value = Vec<Fault>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn both_give_the_same_bytes(
@@ -74,9 +74,10 @@ proptest! {
         setting.config.protect_admitted = protects;
         setting.view_lag_s = f64::from(lag_ms) / 1e3;
         setting.faults = faults.into_iter().filter(|fault| fault.shard.0 < shards).collect();
-        let (_, fast) = setting.run(&trace);
+        let (fast, refused) = setting.bytes(&trace);
         setting.stepwise = true;
-        let (_, slow) = setting.run(&trace);
+        let (slow, refused_too) = setting.bytes(&trace);
         prop_assert_eq!(String::from_utf8(fast), String::from_utf8(slow));
+        prop_assert_eq!(refused, refused_too);
     }
 }

@@ -162,8 +162,9 @@ impl<P: Pool> Shard<P> {
         if self.waiting.len() == 1 && !full && !spent {
             return self.cut_leap(now);
         }
-        let expiry = self.expiry?;
-        self.shorten(|leap| leap.count_while(|begin| begin < expiry))
+        // One that comes from a shard that died may be late already; steps that have begun are not undone.
+        let until = self.expiry?.max(now);
+        self.shorten(|leap| leap.count_while(|begin| begin < until))
     }
 
     /// Makes the leap end with the step that is in progress at `now`; one that ends just then counts as the one in

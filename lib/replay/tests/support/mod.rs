@@ -157,6 +157,15 @@ impl Setting {
         (outcome, bytes)
     }
 
+    /// The bytes of the run's events, or why it cannot be made; then with the bytes until there.
+    pub(crate) fn bytes(&self, trace: &[Request]) -> (Vec<u8>, Option<String>) {
+        let mut bytes = Vec::new();
+        let trace = trace.iter().cloned().map(Ok);
+        let mut sink = JsonLines::new(&mut bytes);
+        let outcome = run(&self.spec(), self.fleet(), trace, &mut sink, &AtomicBool::new(false));
+        (bytes, outcome.err().map(|error| error.to_string()))
+    }
+
     /// Why the run cannot be made.
     pub(crate) fn refused(&self) -> String {
         let fleet = self.fleet();
