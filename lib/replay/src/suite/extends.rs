@@ -13,13 +13,17 @@ const MOST_STEPS: usize = 8;
 /// Parses a suite; `file` names it, and what it extends lies beside it.
 pub(super) fn parse(text: &str, file: &str) -> Result<Suite, SuiteError> {
     let fail = |what: String| SuiteError { file: file.into(), what };
+    let own_fault = |error: toml::de::Error| {
+        let (line, what) = cr_trace::config_text::explain(text, error.span(), error.message());
+        SuiteError { file: format!("{file}:{line}"), what }
+    };
     // A suite of its own is read in one go, so that errors keep their lines.
     let own = toml::from_str::<Suite>(text);
     let Ok(table) = text.parse::<Table>() else {
-        return own.map_err(|error| fail(error.to_string().trim_end().into()));
+        return own.map_err(own_fault);
     };
     if !table.contains_key("extends") {
-        return own.map_err(|error| fail(error.to_string().trim_end().into()));
+        return own.map_err(own_fault);
     }
     let whole = resolve(table, Path::new(file), MOST_STEPS).map_err(fail)?;
     Value::Table(whole).try_into().map_err(|error: toml::de::Error| fail(error.message().to_owned()))
@@ -72,6 +76,19 @@ mod tests {
         let mut base = table("a = 1\nlist = [1, 2]\n[t]\nx = 1\ny = 2\n[t.deep]\nz = 3");
         merge(&mut base, table("list = [9]\n[t]\ny = 5\n[t.deep]\nw = 4\n[u]\nv = 6"));
         assert_eq!(base, table("a = 1\nlist = [9]\n[t]\nx = 1\ny = 5\n[t.deep]\nz = 3\nw = 4\n[u]\nv = 6"));
+    }
+
+    #[test]
+    fn a_fault_is_one_line_with_its_place() {
+        let of = |text: &str| parse(text, "s.toml").expect_err("is no suite").to_string();
+        let unknown = of("schema = \"cacheroute.suite/1\"\nname = \"a\"\nseedz = [1]\n");
+        assert!(
+            unknown.starts_with("s.toml:3: unknown field \"seedz\"; did you mean \"seeds\"?"),
+            "{unknown}"
+        );
+        assert!(!unknown.contains('\n'), "{unknown}");
+        let broken = of("a = 1\n[t\n");
+        assert!(broken.starts_with("s.toml:2: ") && !broken.contains('\n'), "{broken}");
     }
 
     #[test]
