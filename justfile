@@ -22,9 +22,27 @@ bench: build
     @mkdir -p reports/bench
     {{ bin }}/cr-serve sweep configs/suites/bench.toml --report reports/bench --output reports/bench/events.ndjson
 
+# The paper's evaluation, simulated, a report a suite; then every claim beside its evidence
+[group('paper')]
+paper: build
+    #!/usr/bin/env bash
+    set -euo pipefail
+    for suite in configs/suites/paper-*.toml; do
+        name=$(basename "$suite" .toml)
+        {{ bin }}/cr-serve sweep "$suite" --report "reports/paper/${name#paper-}" > /dev/null
+    done
+    # A claim that fails is a finding, not an error.
+    {{ bin }}/cr-serve claims reports/paper/*/ -o reports/paper/README.md || [ $? -eq 3 ]
+
 # Search the parameters that the paper leaves unsaid: 45 minutes at most
+[group('paper')]
 fit-paper LIMIT="45m": build
     {{ bin }}/cr-serve fit configs/fits/paper-primary.toml --limit {{ LIMIT }} --output reports/fit-paper.jsonl
+
+# Real models on this CPU, and what the simulator makes of the same suites: half an hour
+[group('paper')]
+real-cpu: build
+    scripts/real-cpu.sh {{ bin }}/cr-serve
 
 # Watch the bench that is running, or look at the last one
 [group('try')]
