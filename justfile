@@ -66,6 +66,11 @@ build-cuda:
 check-cuda:
     scripts/check-cuda.sh
 
+# On a machine with a GPU: is it right, how fast is it, and the bench; kept in reports/gpu (needs the CUDA build)
+[group('measure')]
+gpu-smoke *ARGS:
+    scripts/gpu-smoke.sh {{ ARGS }}
+
 # All tests
 [group('check')]
 test:

@@ -4,7 +4,7 @@
 #     scripts/check-cuda.sh [FOLDER]      # default: target/cuda
 #
 # The toolkit is assembled from PyPI (cuda-home.sh). The build takes about half an hour of processor time; that it compiles is
-# all it shows. FOLDER/cr-serve is the binary to carry to a GPU machine.
+# all it shows. FOLDER/cr-serve is the binary to carry to a GPU machine, and scripts/gpu-smoke.sh what to run there.
 # CUDA_COMPUTE_CAP chooses the cards: 90 (Hopper) by default, 80 Ampere, 89 Ada, 120 consumer Blackwell.
 set -euo pipefail
 cd "$(dirname "$0")/.."

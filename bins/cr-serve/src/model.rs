@@ -12,7 +12,7 @@ pub(crate) struct ModelArgs {
     /// A built-in name or TOML file (random weights), a GGUF file, a safetensors folder, or a hub name in the local cache
     #[arg(long, value_name = "MODEL", default_value = "llama-8m")]
     pub(crate) model: String,
-    /// Type of weights that come unquantised: q8 (CPU), f32, bf16 (GPU) [default: f32 on a CPU, 16 bits on a GPU]
+    /// Type of weights that come unquantised: q8, f32 or bf16 [default: f32 on a CPU, 16 bits on a GPU]
     #[arg(long, value_name = "TYPE", value_parser = quant)]
     pub(crate) quant: Option<Quant>,
     /// Keep quantised weights that have no fast path on a CPU, instead of making them Q8_0

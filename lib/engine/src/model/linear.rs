@@ -3,12 +3,13 @@
 use crate::model::fused::floats;
 use crate::model::kernel::Isa;
 use crate::model::kernel::matmul::Packed;
+use crate::model::kernel::q8::PackedQ8;
 use crate::model::weights::{Stored, WeightSource};
 use candle_core::quantized::{GgmlDType, QMatMul, QTensor};
 use candle_core::{CpuStorage, CustomOp1, D, DType, Layout, Module, Result, Shape, Storage, Tensor, bail};
 
-/// Input widths that candle's fast quantised products ask for; shorter rows are padded with zeros.
-const QUANTISED_WIDTH: usize = 256;
+/// The multiple of inputs that a Q8_0 tensor of candle's needs; shorter rows are padded with zeros.
+const QUANTISED_WIDTH: usize = 32;
 
 /// Who multiplies, and in what type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +18,9 @@ pub enum Product {
     Candle,
     /// Our kernel, where the weights are f32 on a CPU; candle elsewhere.
     Kernel,
-    /// candle's 8-bit integer product, over weights quantised to Q8_0 at load. CPU only.
+    /// Our kernel over weights rounded to bf16, the sums in f32, on a CPU; candle elsewhere.
+    Bf16,
+    /// 8-bit integers, over weights rounded to Q8_0 at load: our kernel on a CPU, candle's elsewhere.
     Q8,
 }
 
@@ -34,7 +37,9 @@ enum Weight {
     /// `[in, out]`.
     Dense(Tensor),
     Packed(Packed),
-    /// Parts of the output, one behind the other; inputs are padded with this many zeros.
+    Q8(PackedQ8),
+    /// candle's quantised products, in f32: parts of the output, one behind the other; inputs are padded with this many
+    /// zeros.
     Quantised {
         parts: Vec<QMatMul>,
         padding: usize,
@@ -77,16 +82,8 @@ impl Linear {
         let y = match &self.weight {
             Weight::Dense(weight) => x.matmul(weight)?,
             Weight::Packed(weight) => x.apply_op1_no_bwd(&Multiply { weight })?,
-            Weight::Quantised { parts, padding } => {
-                let x = if *padding > 0 { &x.pad_with_zeros(D::Minus1, 0, *padding)? } else { x };
-                match parts.as_slice() {
-                    [whole] => whole.forward(x)?,
-                    parts => {
-                        let outputs = parts.iter().map(|part| part.forward(x)).collect::<Result<Vec<_>>>()?;
-                        Tensor::cat(&outputs, 1)?
-                    }
-                }
-            }
+            Weight::Q8(weight) => x.apply_op1_no_bwd(&Multiply { weight })?,
+            Weight::Quantised { parts, padding } => multiply_quantised(parts, *padding, x)?,
         };
         match &self.bias {
             Some(bias) => y.broadcast_add(bias),
@@ -98,12 +95,20 @@ impl Linear {
 impl Weight {
     /// Keeps quantised types only where all parts have one; otherwise anything that was quantised becomes Q8_0.
     fn from_stored(stored: Vec<Stored>, product: Product) -> Result<Weight> {
-        if stored.iter().all(|part| matches!(part, Stored::Quantised(_))) {
-            let parts = stored.into_iter().filter_map(|part| match part {
-                Stored::Quantised(tensor) => Some(QMatMul::from_qtensor(tensor)),
-                _ => None,
-            });
-            return Ok(Weight::Quantised { parts: parts.collect::<Result<_>>()?, padding: 0 });
+        let kept = |part: &Stored| match part {
+            Stored::Quantised(tensor) => Some(tensor.dtype() == GgmlDType::Q8_0 && tensor.device().is_cpu()),
+            _ => None,
+        };
+        match stored.iter().map(kept).collect::<Option<Vec<bool>>>() {
+            Some(ours) if ours.iter().all(|ours| *ours) => return Ok(Weight::Q8(stack_q8(&stored)?)),
+            Some(_) => {
+                let parts = stored.into_iter().filter_map(|part| match part {
+                    Stored::Quantised(tensor) => Some(QMatMul::from_qtensor(tensor)),
+                    _ => None,
+                });
+                return Ok(Weight::Quantised { parts: parts.collect::<Result<_>>()?, padding: 0 });
+            }
+            None => {}
         }
         let quantised = stored.iter().any(|part| !matches!(part, Stored::Dense(_)));
         let parts = stored.into_iter().map(Stored::into_dense).collect::<Result<Vec<_>>>()?;
@@ -116,19 +121,17 @@ impl Weight {
     fn from_dense(weight: &Tensor, product: Product) -> Result<Weight> {
         let on_cpu = weight.device().is_cpu();
         match product {
-            Product::Q8 => {
+            Product::Q8 if !on_cpu => {
                 let inputs = weight.dim(1)?;
                 let padding = inputs.next_multiple_of(QUANTISED_WIDTH) - inputs;
                 let padded = weight.to_dtype(DType::F32)?.pad_with_zeros(1, 0, padding)?;
                 let quantised = QTensor::quantize(&padded, GgmlDType::Q8_0)?;
                 Ok(Weight::Quantised { parts: vec![QMatMul::from_qtensor(quantised)?], padding })
             }
+            Product::Q8 => pack(weight, |rows, n, k| Weight::Q8(PackedQ8::from_f32(rows, n, k))),
+            Product::Bf16 if on_cpu => pack(weight, |rows, n, k| Weight::Packed(Packed::bf16(rows, n, k))),
             Product::Kernel if on_cpu && weight.dtype() == DType::F32 => {
-                let (outputs, inputs) = weight.dims2()?;
-                let weight = weight.contiguous()?;
-                let (storage, layout) = weight.storage_and_layout();
-                let Storage::Cpu(storage) = &*storage else { bail!("a CPU tensor without CPU storage") };
-                Ok(Weight::Packed(Packed::new(floats(storage, layout)?, outputs, inputs)))
+                pack(weight, |rows, n, k| Weight::Packed(Packed::new(rows, n, k)))
             }
             _ if on_cpu => Ok(Weight::Dense(weight.t()?.contiguous()?)),
             _ => Ok(Weight::Dense(weight.t()?)),
@@ -136,22 +139,83 @@ impl Weight {
     }
 }
 
-struct Multiply<'a> {
-    weight: &'a Packed,
+/// Hands the values of a weight on a CPU, row by row, with its outputs and inputs to whoever packs them.
+fn pack(weight: &Tensor, pack: impl FnOnce(&[f32], usize, usize) -> Weight) -> Result<Weight> {
+    let (outputs, inputs) = weight.dims2()?;
+    let weight = weight.to_dtype(DType::F32)?.contiguous()?;
+    let (storage, layout) = weight.storage_and_layout();
+    let Storage::Cpu(storage) = &*storage else { bail!("a CPU tensor without CPU storage") };
+    Ok(pack(floats(storage, layout)?, outputs, inputs))
 }
 
-impl CustomOp1 for Multiply<'_> {
+/// Q8_0 tensors of the same width, one behind the other.
+fn stack_q8(parts: &[Stored]) -> Result<PackedQ8> {
+    let (mut bytes, mut outputs, mut inputs) = (Vec::new(), 0, 0);
+    for part in parts {
+        let Stored::Quantised(tensor) = part else { bail!("not a quantised tensor") };
+        let (rows, columns) = tensor.shape().dims2()?;
+        bytes.extend_from_slice(&tensor.data()?);
+        (outputs, inputs) = (outputs + rows, columns);
+    }
+    Ok(PackedQ8::from_file_blocks(&bytes, outputs, inputs))
+}
+
+/// candle's quantised products take and give f32.
+fn multiply_quantised(parts: &[QMatMul], padding: usize, x: &Tensor) -> Result<Tensor> {
+    let mut input = x.to_dtype(DType::F32)?;
+    if padding > 0 {
+        input = input.pad_with_zeros(D::Minus1, 0, padding)?;
+    }
+    let outputs = parts.iter().map(|part| part.forward(&input)).collect::<Result<Vec<_>>>()?;
+    match outputs.as_slice() {
+        [whole] => whole.to_dtype(x.dtype()),
+        outputs => Tensor::cat(outputs, 1)?.to_dtype(x.dtype()),
+    }
+}
+
+/// A packed weight.
+trait Panels: Sync {
+    fn shape(&self) -> (usize, usize);
+    fn multiply(&self, x: &[f32], out: &mut [f32]);
+}
+
+impl Panels for Packed {
+    fn shape(&self) -> (usize, usize) {
+        (self.outputs(), self.inputs())
+    }
+
+    fn multiply(&self, x: &[f32], out: &mut [f32]) {
+        Packed::multiply(self, Isa::best(), x, out);
+    }
+}
+
+impl Panels for PackedQ8 {
+    fn shape(&self) -> (usize, usize) {
+        (self.outputs(), self.inputs())
+    }
+
+    fn multiply(&self, x: &[f32], out: &mut [f32]) {
+        PackedQ8::multiply(self, Isa::best(), x, out);
+    }
+}
+
+struct Multiply<'a, P> {
+    weight: &'a P,
+}
+
+impl<P: Panels> CustomOp1 for Multiply<'_, P> {
     fn name(&self) -> &'static str {
         "packed-matmul"
     }
 
     fn cpu_fwd(&self, x: &CpuStorage, layout: &Layout) -> Result<(CpuStorage, Shape)> {
-        let (rows, inputs) = layout.shape().dims2()?;
-        if inputs != self.weight.inputs() {
-            bail!("rows of {inputs} for a weight of {} inputs", self.weight.inputs())
+        let (rows, width) = layout.shape().dims2()?;
+        let (outputs, inputs) = self.weight.shape();
+        if width != inputs {
+            bail!("rows of {width} for a weight of {inputs} inputs")
         }
-        let mut out = vec![0f32; rows * self.weight.outputs()];
-        self.weight.multiply(Isa::best(), floats(x, layout)?, &mut out);
-        Ok((CpuStorage::F32(out), (rows, self.weight.outputs()).into()))
+        let mut out = vec![0f32; rows * outputs];
+        self.weight.multiply(floats(x, layout)?, &mut out);
+        Ok((CpuStorage::F32(out), (rows, outputs).into()))
     }
 }
