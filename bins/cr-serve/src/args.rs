@@ -50,7 +50,7 @@ pub(crate) enum Command {
     /// Continue a prompt with a model's own tokens
     #[command(after_long_help = GENERATE_EXAMPLES)]
     Generate(GenerateArgs),
-    /// Look at a model without running it
+    /// What a model is, whether it is right here, how fast it is
     #[command(subcommand)]
     Model(ModelCommand),
     /// Draw a report anew from its result.json and detail.json
@@ -267,7 +267,7 @@ pub(crate) struct PoolArgs {
     /// Tokens a KV block
     #[arg(long, value_name = "N", default_value = "16", value_parser = quantity::positive_u32)]
     pub(crate) block_tokens: u32,
-    /// KV blocks a shard [default: 4096]
+    /// KV blocks a shard [default: 4096, or what fits in memory]
     #[arg(long, value_name = "N", value_parser = quantity::positive_u32)]
     pub(crate) kv_blocks: Option<u32>,
     /// KV tokens a shard, rounded down to blocks

@@ -1,14 +1,16 @@
 //! From flags to an engine and the limits of its shards.
 
 use crate::args::{Durations, EngineArgs, EngineKind, MeasureArgs, PoolArgs};
+use crate::model::ModelArgs;
 use cr_cli::{CommonArgs, InputContext, bad_input};
 use cr_cost::CostModel;
 use cr_engine::ShardConfig;
-use cr_engine::model::StepTimes;
+use cr_engine::model::{Inspection, MemoryPlan, StepTimes};
 use cr_replay::{Engine, Fleet, ReplayError};
 use cr_trace::Time;
 use std::sync::Arc;
 
+/// The blocks of a shard that computes nothing.
 const DEFAULT_KV_BLOCKS: u32 = 4096;
 
 /// The engine that was asked for.
@@ -44,6 +46,35 @@ pub(crate) fn fleet(
         (EngineKind::SimStepwise, Engine::Sim(cost)) => Ok(Fleet::simulated_stepwise(shards, config, cost)),
         _ => engine.fleet(shards, config),
     }
+}
+
+/// The limits of every shard of a fleet that a model serves, its pools planned for the memory that is free. An error says
+/// what would fit, before weights or pools are loaded.
+pub(crate) fn planned_config(
+    model: &ModelArgs,
+    pool: &PoolArgs,
+    measure: &MeasureArgs,
+    shards: u32,
+    common: &CommonArgs,
+) -> anyhow::Result<ShardConfig> {
+    let config = shard_config(pool, measure)?;
+    let (options, _) = model.weights.options(measure.seed);
+    let inspection = Inspection::of(&model.model, &options).bad_input()?;
+    let Some(plan) = MemoryPlan::before_load(&inspection, &options.device, shards, pool.block_tokens) else {
+        return Ok(config);
+    };
+    if pool.kv_blocks.is_some() || pool.kv_tokens.is_some() {
+        plan.check(config.kv_blocks).bad_input()?;
+        return Ok(config);
+    }
+    let kv_blocks = plan.default_blocks().bad_input()?;
+    if kv_blocks < config.kv_blocks {
+        common.note(format!(
+            "{kv_blocks} KV blocks a shard, not {}, so that {shards} shards fit in the memory that is free; --kv-blocks sets it",
+            config.kv_blocks
+        ));
+    }
+    Ok(ShardConfig { kv_blocks, ..config })
 }
 
 /// The limits of every shard.

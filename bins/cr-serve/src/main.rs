@@ -38,7 +38,7 @@ fn main() -> ExitCode {
         Command::Gate(args) => gate::run(args, common),
         Command::Sensitivity(args) => sweep::sensitivity(args, common),
         Command::Generate(args) => generate::run(args, common),
-        Command::Model(command) => model::run(command),
+        Command::Model(command) => model::run(command, common),
         Command::Report(args) => compare::report(args, common),
         Command::Claims(args) => claims::run(args),
         Command::Compare(args) => compare::run(args),

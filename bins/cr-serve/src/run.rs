@@ -1,6 +1,6 @@
 //! `cr-serve run`: one trace under one policy.
 
-use crate::args::{ClockKind, Format, MeasureArgs, OutputArgs, RunArgs};
+use crate::args::{ClockKind, EngineKind, Format, MeasureArgs, OutputArgs, RunArgs};
 use crate::listen::Listen;
 use crate::requests::Requests;
 use crate::tables::{self, Routing};
@@ -24,10 +24,16 @@ pub(crate) fn run(args: &RunArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
     let started = SystemTime::now();
     let replan = args.replan.replan(args.routing.qcap, args.routing.warm_slots)?;
     let routing = tables::routing(&args.routing, replan.is_some())?;
-    let shard = ShardConfig {
-        protect_admitted: args.fleet.protect_admitted,
-        ..engine::shard_config(&args.pool, &args.measure)?
+    if routing.shards > MAX_SHARDS {
+        return Err(bad_input(format!("{} shards; a fleet has 1 to {MAX_SHARDS}", routing.shards)));
+    }
+    let limits = match args.engine.engine {
+        EngineKind::Sim => engine::shard_config(&args.pool, &args.measure)?,
+        EngineKind::Model => {
+            engine::planned_config(&args.engine.model, &args.pool, &args.measure, routing.shards, common)?
+        }
     };
+    let shard = ShardConfig { protect_admitted: args.fleet.protect_admitted, ..limits };
     let input = Input::open(&args.trace)?;
     let is_file = input.bytes.is_some();
     let trace = TraceReader::new(input.reader, &input.name).bad_input()?;
@@ -46,9 +52,6 @@ pub(crate) fn run(args: &RunArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
         report::prepare(dir)?;
     }
 
-    if routing.shards > MAX_SHARDS {
-        return Err(bad_input(format!("{} shards; a fleet has 1 to {MAX_SHARDS}", routing.shards)));
-    }
     let interrupt = Interrupt::install()?;
     let engine = engine::engine(&args.engine, args.measure.seed, common)?;
     let spec = RunSpec {

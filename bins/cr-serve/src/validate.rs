@@ -50,7 +50,7 @@ enum ValidateFormat {
 /// Exits with 3 where the simulator and the model, given the same step times, do not serve every request alike.
 pub(crate) fn run(args: &ValidateArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
     let routing = tables::routing(&args.routing, false)?;
-    let shard = engine::shard_config(&args.pool, &args.measure)?;
+    let shard = engine::planned_config(&args.model, &args.pool, &args.measure, routing.shards, common)?;
     let input = Input::open(&args.trace)?;
     let trace = TraceReader::new(input.reader, &input.name).bad_input()?;
     let plan_from = tables::plan_from(&args.routing, trace.header(), &args.trace)?;

@@ -318,7 +318,7 @@ fn quantised_gguf_is_made_fast_or_kept() {
     assert!(kept.notes.iter().all(|note| !note.contains("requantised")), "{:?}", kept.notes);
     assert_close(&logits(kept), &expect, 0.1, "kept");
 
-    let inspection = Inspection::of(path.to_str().unwrap(), &Device::Cpu).unwrap();
+    let inspection = Inspection::of(path.to_str().unwrap(), &options()).unwrap();
     assert!(inspection.format.contains("15 Q4_1"), "{}", inspection.format);
     assert_eq!(inspection.kv.bytes_per_token(), 2 * 2 * 64 * 4);
     assert_eq!(inspection.tokens_that_fit(1 << 20), 1024);
@@ -353,6 +353,35 @@ fn broken_gguf_files_are_refused_in_words() {
     weights.remove("model.layers.1.mlp.up_proj.weight");
     write_gguf(&path, "llama", &llama3(), &weights, GgmlDType::F32);
     assert!(refusal(&path).contains("tensor blk.1.ffn_up.weight is missing"));
+}
+
+/// A header changed in one place is refused or read as something else, but never panics or takes the machine's memory.
+#[test]
+fn hostile_gguf_headers_are_no_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.gguf");
+    write_gguf(&path, "qwen2", &qwen2(), &checkpoint(&qwen2()).0, GgmlDType::F32);
+    // The header, and of the weights, which an inspection does not read, only the beginning.
+    let mut whole = std::fs::read(&path).unwrap();
+    whole.truncate(8192);
+    assert!(Inspection::of(path.to_str().unwrap(), &options()).is_ok());
+    for at in (0..3000).step_by(5) {
+        for value in [0, 1, 0x7f, 0xff] {
+            let mut bytes = whole.clone();
+            bytes[at] = value;
+            std::fs::write(&path, &bytes).unwrap();
+            if let Err(error) = Inspection::of(path.to_str().unwrap(), &options()) {
+                assert!(error.to_string().contains("model.gguf: "), "{at}: {error}");
+            }
+        }
+    }
+    let metadata =
+        [("general.architecture", Value::String("llama".into())), ("general.alignment", Value::U32(0))];
+    let metadata: Vec<(&str, &Value)> = metadata.iter().map(|(key, value)| (*key, value)).collect();
+    let mut bytes = Vec::new();
+    gguf_file::write(&mut std::io::Cursor::new(&mut bytes), &metadata, &[]).unwrap();
+    std::fs::write(&path, &bytes).unwrap();
+    assert!(refusal(&path).contains("general.alignment is 0"), "{}", refusal(&path));
 }
 
 #[test]

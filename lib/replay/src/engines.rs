@@ -2,7 +2,7 @@
 
 use crate::{Fleet, ReplayError};
 use cr_cost::CostModel;
-use cr_engine::model::{Answers, Model, ModelBackend, ModelConfig, StepTimes, pick_device};
+use cr_engine::model::{Answers, MemoryPlan, Model, ModelBackend, ModelConfig, StepTimes, pick_device};
 use cr_engine::{Backend, ShardConfig};
 use cr_routing::policy::PolicyTuning;
 use std::sync::Arc;
@@ -112,6 +112,11 @@ impl Engine {
         match self {
             Engine::Sim(cost) => Ok(Fleet::simulated(shards, config, cost)),
             Engine::Model { model, times, .. } => {
+                if let Some(plan) =
+                    MemoryPlan::after_load(model.kv_spec(), model.device(), shards, config.block_tokens)
+                {
+                    plan.check(config.kv_blocks)?;
+                }
                 let backends = (0..shards).map(|_| {
                     let (blocks, block_tokens) = (config.kv_blocks as usize, config.block_tokens as usize);
                     let backend = ModelBackend::new(model, blocks, block_tokens, times.clone())?;

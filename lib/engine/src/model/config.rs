@@ -15,6 +15,8 @@ const SCHEMA: &str = "cacheroute.model/1";
 const MAX_DIM: usize = 1 << 20;
 const MAX_LAYERS: usize = 1024;
 const MAX_PARAMETERS: u64 = 20_000_000_000;
+/// Entries of the table of rotary positions.
+const MAX_POSITIONS_WIDTH: u64 = 1 << 28;
 
 /// The shape of a Llama-style decoder: RMSNorm, rotary positions, grouped-query attention, SwiGLU.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -163,6 +165,10 @@ impl ModelConfig {
         if !self.head_dim.is_multiple_of(2) {
             return Err(format!("head_dim is {}, must be even for rotary positions", self.head_dim));
         }
+        let table = self.context as u64 * self.head_dim as u64;
+        if table > MAX_POSITIONS_WIDTH {
+            return Err(format!("context × head_dim is {table}, at most {MAX_POSITIONS_WIDTH} is allowed"));
+        }
         if !(self.rope_theta > 1.0 && self.rope_theta.is_finite()) {
             return Err(format!("rope_theta is {}, must be above 1", self.rope_theta));
         }
@@ -262,7 +268,8 @@ mod tests {
             ("model/1", "model/2", "expected \"cacheroute.model/1\""),
             ("vocab = 512", "vocab = 512\nhead_dim = 7", "must be even"),
             ("ff = 128", "ff = 99999999999", "ff is 99999999999"),
-            ("layers = 2", "layers = 1024\nhead_dim = 1048576", "parameters, at most"),
+            ("layers = 2", "layers = 1024\nhead_dim = 65536", "parameters, at most"),
+            ("vocab = 512", "vocab = 512\nhead_dim = 1048576", "context × head_dim is 4294967296"),
             ("norm_eps = 1e-5", "norm_eps = nan", "norm_eps is NaN"),
             ("rope_theta = 10000.0", "rope_theta = -1.0", "rope_theta is -1"),
             (

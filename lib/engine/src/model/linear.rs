@@ -1,5 +1,6 @@
 //! A linear layer.
 
+use crate::model::Quant;
 use crate::model::fused::floats;
 use crate::model::kernel::Isa;
 use crate::model::kernel::matmul::Packed;
@@ -72,6 +73,15 @@ impl Linear {
             None
         };
         Ok(Linear { weight: Weight::from_stored(stored, product)?, bias: biases })
+    }
+
+    /// What the weights were rounded to, if they were.
+    pub fn quant(&self) -> Option<Quant> {
+        match &self.weight {
+            Weight::Q8(_) | Weight::Quantised { .. } => Some(Quant::Q8),
+            Weight::Packed(packed) if packed.is_bf16() => Some(Quant::Bf16),
+            Weight::Packed(_) | Weight::Dense(_) => None,
+        }
     }
 
     /// `x` is `[rows, in]`; the result is `[rows, out]`.

@@ -7,6 +7,7 @@
 //! * [`step`] — what one step feeds;
 //! * [`weights`] — where tensors come from, random ones included; [`load`] — checkpoints as GGUF and safetensors;
 //! * [`tokenizer`], [`generate`], [`inspect`] — text in and out, and what a model is;
+//! * [`memory`] — what KV pools may take; [`check`], [`bench`] — is it right, and how fast;
 //! * [`transformer`] — the layers;
 //! * [`attention`] — the trait behind which attention lives; [`stock`] implements it for every device, [`fused`] for
 //!   CPUs, on the kernels of [`kernel`];
@@ -17,6 +18,8 @@
 //! are read and written.
 
 pub mod attention;
+pub mod bench;
+pub mod check;
 pub mod config;
 pub mod contents;
 pub mod device;
@@ -28,7 +31,7 @@ pub mod kernel;
 pub mod kv;
 pub mod linear;
 pub mod load;
-mod memory;
+pub mod memory;
 pub mod rope;
 pub mod runner;
 pub mod step;
@@ -48,7 +51,8 @@ pub use inspect::Inspection;
 pub use kernel::Isa;
 pub use kv::{KvPool, KvSpec};
 pub use linear::Product;
-pub use load::{LoadOptions, Loaded, Quant, load};
+pub use load::{LoadOptions, Loaded, Quant, load, load_reference};
+pub use memory::{MemoryPlan, free_bytes};
 pub use runner::{ModelRunner, Runner, best_runner};
 pub use step::{SeqSlice, Step};
 pub use stock::StockAttention;

@@ -6,7 +6,7 @@ use crate::model::linear::{Linear, Product};
 use crate::model::memory::keep_freed_memory;
 use crate::model::rope::RopeTable;
 use crate::model::weights::{RandomWeights, WeightSource};
-use crate::model::{KvPool, KvSpec, ModelConfig, Step, compute_dtype};
+use crate::model::{KvPool, KvSpec, ModelConfig, Quant, Step, compute_dtype};
 use candle_core::{DType, Device, Result, Tensor};
 use candle_nn::ops::rms_norm;
 use rayon::prelude::*;
@@ -93,6 +93,11 @@ impl Model {
     /// The type of activations and of the pool.
     pub fn dtype(&self) -> DType {
         self.dtype
+    }
+
+    /// What the weights of its linear layers were rounded to, if they were.
+    pub fn quant(&self) -> Option<Quant> {
+        self.head.quant()
     }
 
     /// Where it runs.

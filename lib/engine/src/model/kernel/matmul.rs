@@ -77,6 +77,11 @@ impl Packed {
         Packed { panels: Panels::Bf16(pack(weight, outputs, inputs)), inputs, outputs }
     }
 
+    /// Whether the weight is rounded to bf16.
+    pub fn is_bf16(&self) -> bool {
+        matches!(self.panels, Panels::Bf16(_))
+    }
+
     /// Length of an input row.
     pub fn inputs(&self) -> usize {
         self.inputs

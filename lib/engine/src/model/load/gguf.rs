@@ -11,7 +11,7 @@ use candle_core::{DType, Device, Result, bail};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -28,7 +28,9 @@ pub(in crate::model) struct GgufModel {
 impl GgufModel {
     pub(super) fn open(path: &Path) -> std::result::Result<GgufModel, EngineError> {
         let file = File::open(path).map_err(|e| file_error(path, e))?;
-        let content = Content::read(&mut BufReader::new(file))
+        let mut reader = BufReader::new(file);
+        refuse_no_alignment(&mut reader).map_err(|e| file_error(path, e))?;
+        let content = Content::read(&mut reader)
             .map_err(|e| file_error(path, format!("no readable GGUF file: {e}")))?;
         let config = read_config(&content, path).map_err(|what| file_error(path, what))?;
         Ok(GgufModel { path: path.into(), content, config })
@@ -36,6 +38,12 @@ impl GgufModel {
 
     pub(super) fn config(&self) -> &ModelConfig {
         &self.config
+    }
+
+    /// Whether its linear layers are in a quantised type.
+    pub(super) fn is_quantised(&self) -> bool {
+        let float = |dtype| matches!(dtype, GgmlDType::F32 | GgmlDType::F16 | GgmlDType::BF16);
+        self.content.tensor_infos.values().any(|info| !float(info.ggml_dtype))
     }
 
     /// The types of its tensors, the most frequent first.
@@ -55,6 +63,7 @@ impl GgufModel {
             device: &options.device,
             dtype,
             keep_all: !options.requantise,
+            unpack_all: options.unpacks(),
             changed: Mutex::default(),
         };
         let model = Model::from_source(&self.config, &source, &options.device, product)
@@ -73,6 +82,31 @@ impl GgufModel {
             .ok();
         Ok(Loaded { model, tokenizer, notes })
     }
+}
+
+/// Refuses a file that aligns its tensors to multiples of nothing, by which candle would divide. All else that a header can
+/// get wrong is an error of candle's.
+fn refuse_no_alignment(reader: &mut (impl Read + Seek)) -> std::result::Result<(), String> {
+    const KEY: &[u8] = b"general.alignment";
+    /// Metadata is shorter than this.
+    const HEADER_BYTES: u64 = 64 << 20;
+    let mut header = Vec::new();
+    reader.by_ref().take(HEADER_BYTES).read_to_end(&mut header).map_err(|e| e.to_string())?;
+    reader.rewind().map_err(|e| e.to_string())?;
+    for at in memchr::memmem::find_iter(&header, KEY) {
+        let value = &header[at + KEY.len()..];
+        // The type of the value, then the value, little-endian.
+        let width = match value.first_chunk::<4>().map(|kind| u32::from_le_bytes(*kind)) {
+            Some(0 | 1) => 1,
+            Some(2 | 3) => 2,
+            Some(4 | 5) => 4,
+            _ => continue,
+        };
+        if value[4..].iter().take(width).all(|&byte| byte == 0) {
+            return Err("general.alignment is 0".into());
+        }
+    }
+    Ok(())
 }
 
 /// "210 Q4_1, 61 F32": how often each name comes, the most frequent first.
@@ -182,6 +216,8 @@ struct GgufSource<'a> {
     dtype: DType,
     /// Whether quantised types are kept even where they are slow.
     keep_all: bool,
+    /// Whether they are unpacked, as a type was asked for that is none of theirs.
+    unpack_all: bool,
     /// Tensors unpacked to be quantised again, and their types.
     changed: Mutex<BTreeMap<String, String>>,
 }
@@ -222,11 +258,12 @@ impl WeightSource for GgufSource<'_> {
         let is_float = matches!(dtype, GgmlDType::F32 | GgmlDType::F16 | GgmlDType::BF16);
         // The embedding is looked up by rows as well; quantised or not, the head reads it under the same name.
         let is_linear = shape.len() == 2;
-        if is_linear && !is_float && self.device.is_cpu() && (self.keep_all || is_fast(dtype, shape)) {
+        let is_packed = is_linear && !is_float && self.device.is_cpu() && !self.unpack_all;
+        if is_packed && (self.keep_all || is_fast(dtype, shape)) {
             return Ok(Stored::Quantised(tensor));
         }
         let dense = tensor.dequantize(&Device::Cpu)?.to_dtype(self.dtype)?.to_device(self.device)?;
-        if is_linear && !is_float && self.device.is_cpu() {
+        if is_packed {
             if let Ok(mut changed) = self.changed.lock() {
                 changed.insert(gguf_name, format!("{dtype:?}"));
             }

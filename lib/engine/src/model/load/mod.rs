@@ -43,7 +43,8 @@ pub struct LoadOptions {
     pub device: Device,
     /// Seed of random weights.
     pub seed: u64,
-    /// The type of weights that come unquantised; the device's own where none.
+    /// The type of weights that come unquantised, the device's own where none. With `f32` or `bf16` weights that come
+    /// quantised are unpacked.
     pub quant: Option<Quant>,
     /// Whether quantised types without a fast path become Q8_0 (CPU).
     pub requantise: bool,
@@ -56,7 +57,7 @@ impl LoadOptions {
     }
 
     /// The type of dense tensors, and who multiplies them.
-    fn dense(&self) -> (DType, Product) {
+    pub(super) fn dense(&self) -> (DType, Product) {
         match (self.quant, self.device.is_cpu()) {
             (None, _) => (compute_dtype(&self.device), Product::Kernel),
             (Some(Quant::F32), _) => (DType::F32, Product::Kernel),
@@ -64,6 +65,13 @@ impl LoadOptions {
             (Some(Quant::Bf16), true) => (DType::F32, Product::Bf16),
             (Some(Quant::Bf16), false) => (DType::BF16, Product::Kernel),
         }
+    }
+}
+
+impl LoadOptions {
+    /// Whether quantised weights are unpacked.
+    pub(super) fn unpacks(&self) -> bool {
+        matches!(self.quant, Some(Quant::F32 | Quant::Bf16))
     }
 }
 
@@ -118,6 +126,11 @@ impl Source {
         }
     }
 
+    /// Whether the weights come quantised.
+    pub(super) fn is_quantised(&self) -> bool {
+        matches!(self, Source::Gguf(gguf) if gguf.is_quantised())
+    }
+
     /// What the weights are, in words.
     pub(super) fn format(&self) -> String {
         match self {
@@ -135,6 +148,19 @@ impl Source {
 /// that the device does not allow. The message names the file.
 pub fn load(spec: &str, options: &LoadOptions) -> Result<Loaded, EngineError> {
     let (dtype, product) = options.dense();
+    load_as(spec, options, dtype, product)
+}
+
+/// Loads a model as a reference to hold others against: f32 on the CPU, all products by candle.
+///
+/// # Errors
+/// As for [`load`].
+pub fn load_reference(spec: &str, seed: u64) -> Result<Loaded, EngineError> {
+    let options = LoadOptions { seed, quant: Some(Quant::F32), ..LoadOptions::new(Device::Cpu) };
+    load_as(spec, &options, DType::F32, Product::Candle)
+}
+
+fn load_as(spec: &str, options: &LoadOptions, dtype: DType, product: Product) -> Result<Loaded, EngineError> {
     match open(spec)? {
         Source::Random(config) => {
             let source = RandomWeights { seed: options.seed, device: options.device.clone(), dtype };

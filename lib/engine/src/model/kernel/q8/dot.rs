@@ -54,13 +54,21 @@ impl<'a> Rows<'a> {
 }
 
 /// Writes to `sums` the products of rows `first..first + sums.len()` of `x` with two panels.
-pub(super) fn multiply_panels(isa: Isa, panels: Panels<'_>, x: &Activations, first: usize, sums: &mut [Sums]) {
+pub(super) fn multiply_panels(
+    isa: Isa,
+    panels: Panels<'_>,
+    x: &Activations,
+    first: usize,
+    sums: &mut [Sums],
+) {
     let rows = Rows::from(x, first);
     assert!(panels.0.iter().all(|panel| panel.len() == x.blocks), "panels are as long as the rows");
     match isa.kind() {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: this kind has AVX-512, and VNNI was asked for.
-        Kind::Avx512 if is_x86_feature_detected!("avx512vnni") => unsafe { vnni::multiply(panels, rows, sums) },
+        Kind::Avx512 if is_x86_feature_detected!("avx512vnni") => unsafe {
+            vnni::multiply(panels, rows, sums)
+        },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: both kinds have AVX2 and FMA; every processor with AVX2 has F16C.
         Kind::Avx512 | Kind::Avx2 => unsafe { avx2::multiply(panels, rows, sums) },
@@ -246,7 +254,9 @@ mod portable {
                             }
                         }
                     }
-                    for ((out, &integer), scale) in out.iter_mut().zip(&integers).zip(scales(block).as_chunks::<2>().0) {
+                    for ((out, &integer), scale) in
+                        out.iter_mut().zip(&integers).zip(scales(block).as_chunks::<2>().0)
+                    {
                         *out += integer as f32 * (half::f16::from_le_bytes(*scale).to_f32() * x_scales[b]);
                     }
                 }

@@ -80,7 +80,11 @@ impl PackedQ8 {
     }
 
     /// `block(row, block, out)` writes the numbers of one block and gives the bytes of its scale.
-    fn pack(outputs: usize, inputs: usize, block: impl Fn(usize, usize, &mut [i8; BLOCK]) -> [u8; 2] + Sync) -> Self {
+    fn pack(
+        outputs: usize,
+        inputs: usize,
+        block: impl Fn(usize, usize, &mut [i8; BLOCK]) -> [u8; 2] + Sync,
+    ) -> Self {
         let blocks = inputs.div_ceil(BLOCK);
         // A number of panels that are taken two at a time; the columns behind the last output have scales of 0.
         let count = outputs.div_ceil(PANEL).next_multiple_of(PANELS);

@@ -15,7 +15,9 @@ fn rounded(row: &[f32], is_weight: bool) -> Vec<f64> {
             let scale = block.iter().fold(0f32, |m, v| m.max(v.abs())) / 127.0;
             let inverse = if scale > 0.0 { 1.0 / scale } else { 0.0 };
             let kept = if is_weight { half::f16::from_f32(scale).to_f32() } else { scale };
-            let round = move |v: &f32| if is_weight { (v * inverse).round() } else { (v * inverse).round_ties_even() };
+            let round = move |v: &f32| {
+                if is_weight { (v * inverse).round() } else { (v * inverse).round_ties_even() }
+            };
             block.iter().map(move |v| f64::from(round(v)) * f64::from(kept)).collect::<Vec<_>>()
         })
         .collect()

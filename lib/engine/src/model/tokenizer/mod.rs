@@ -1,5 +1,7 @@
 //! Text to tokens and back.
 
+mod sentencepiece;
+
 use candle_core::quantized::gguf_file::Content;
 use candle_core::quantized::tokenizer::TokenizerFromGguf;
 use std::path::Path;
@@ -23,9 +25,13 @@ impl TextTokenizer {
     /// From the metadata of a GGUF file.
     ///
     /// # Errors
-    /// A kind of tokenizer that is not supported (byte-pair encodings are), or metadata that is missing.
+    /// A kind of tokenizer that is not supported (byte-pair encodings and SentencePiece are), or metadata that is missing.
     pub fn from_gguf(content: &Content) -> Result<TextTokenizer, String> {
-        let mut inner = Tokenizer::from_gguf(content).map_err(|e| e.to_string())?;
+        let kind = content.metadata.get("tokenizer.ggml.model").and_then(|value| value.to_string().ok());
+        let mut inner = match kind.map(String::as_str) {
+            Some("llama") => sentencepiece::from_gguf(content)?,
+            _ => Tokenizer::from_gguf(content).map_err(|e| e.to_string())?,
+        };
         let metadata = |key: &str| content.metadata.get(&format!("tokenizer.ggml.{key}"));
         let pre = metadata("pre").and_then(|value| value.to_string().ok());
         if pre.is_some_and(|pre| pre == "smollm") {
