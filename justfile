@@ -106,6 +106,11 @@ bench-watching: build
 bench-python-planner:
     benches/python-planner/run.sh
 
+# llama.cpp against ours on SmolLM2, in one run (builds it, about ten minutes)
+[group('measure')]
+peer-llama-cpp *ARGS:
+    benches/peers/llama-cpp.sh {{ ARGS }}
+
 # Does NVIDIA's aiperf read our Mooncake output, and count the same? (installs it into a temporary folder)
 [group('measure')]
 peer-aiperf:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Alternates llama.cpp's own benches with `cr-serve model bench` and prints medians and ratios as Markdown.
 
-Called by run.sh. Every round measures every engine once; a ratio is the median over rounds of ours / theirs in that round, so that a
+Called by llama-cpp.sh. Every round measures every engine once; a ratio is the median over rounds of ours / theirs in that round, so that a
 machine that slows down for a while slows both.
 """
 
