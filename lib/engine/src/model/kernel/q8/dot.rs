@@ -43,7 +43,8 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// The blocks of the first `R` rows.
+    /// The blocks of the first `R` rows: numbers, scales, starts.
+    #[allow(clippy::type_complexity)]
     #[inline(always)]
     fn each<const R: usize>(&self) -> [(&'a [[i8; BLOCK]], &'a [f32], &'a [i32]); R] {
         std::array::from_fn(|r| {
@@ -143,10 +144,10 @@ mod vnni {
                 }
             }
         }
-        for r in 0..R {
-            for p in 0..PANELS {
-                // SAFETY: a row of sums has room for both panels.
-                unsafe { _mm512_storeu_ps(out[r].as_mut_ptr().add(p * PANEL), sums[r][p]) };
+        for (out, sums) in out.iter_mut().zip(sums) {
+            for (out, sum) in out.as_chunks_mut::<PANEL>().0.iter_mut().zip(sums) {
+                // SAFETY: the sums of a panel are one register.
+                unsafe { _mm512_storeu_ps(out.as_mut_ptr(), sum) };
             }
         }
     }
