@@ -28,7 +28,7 @@ pub(crate) fn run(args: &RunArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
         return Err(bad_input(format!("{} shards; a fleet has 1 to {MAX_SHARDS}", routing.shards)));
     }
     let limits = match args.engine.engine {
-        EngineKind::Sim => engine::shard_config(&args.pool, &args.measure)?,
+        EngineKind::Sim | EngineKind::SimStepwise => engine::shard_config(&args.pool, &args.measure)?,
         EngineKind::Model => {
             engine::planned_config(&args.engine.model, &args.pool, &args.measure, routing.shards, common)?
         }
