@@ -309,7 +309,7 @@ fn claims_that_cannot_be_checked_are_refused() {
         ("at = { keys = \"many\" }", "at = { keys = \"none\" }", "no variant is at"),
         ("at = { keys = \"few\", shards = \"2\" }", "at = { keys = \"few\" }", "2 variants are at"),
         ("x = \"keys\"", "x = \"key\"", "there is no axis \"key\""),
-        ("hit_within_of_best", "hit_within", "unknown variant `hit_within`"),
+        ("hit_within_of_best", "hit_within", "did you mean \"hit_within_of_best\"?"),
         ("fleet.block_tokens", "fleet.block", "unknown field `block`"),
     ] {
         let suite = folder.path().join("bad.toml");
