@@ -210,3 +210,18 @@ fn a_small_suite_comes_to_what_it_always_did() {
         .collect();
     assert_eq!(made, want, "look at the difference; then put in what is there now");
 }
+
+#[test]
+fn every_suite_that_is_shipped_is_valid() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs/suites");
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            let text = std::fs::read_to_string(&path).expect("text");
+            Suite::from_toml(&text, &path.to_string_lossy()).unwrap_or_else(|error| panic!("{error}"));
+            count += 1;
+        }
+    }
+    assert!(count > 10, "{count}");
+}
