@@ -193,7 +193,8 @@ impl<'a, S: Serving, I: Iterator<Item = Result<Request, TraceError>>> Desk<'a, S
         }
         let (finished, admitted) = self.narrator.finished();
         let planned = self.routers.admitted_keys();
-        if finished > 0 && admitted == 0 && planned > 0 {
+        let by_table = cr_routing::policy::routes_by_table(&self.spec.header.policy);
+        if by_table && finished > 0 && admitted == 0 && planned > 0 {
             let detail =
                 format!("none of {finished} finished requests has one of the table's {planned} keys");
             self.narrator.warn(self.now, "table-mismatch", detail)?;
