@@ -3,6 +3,7 @@
 use clap::Args;
 use cr_cli::{Exit, InputContext, Output, bad_input};
 use cr_report::load_result;
+use cr_report::markdown::escape;
 use cr_report::result::ResultFile;
 use std::fmt::Write as _;
 use std::io::Write;
@@ -60,15 +61,14 @@ pub(crate) fn run(args: &ClaimsArgs) -> anyhow::Result<Exit> {
 
 fn rows(page: &mut String, name: &str, result: &ResultFile) {
     for (claim, evidence) in result.design.claims.iter().zip(&result.evidence) {
-        let cell = |text: &str| text.replace('|', "\\|").replace('<', "\\<").replace('\n', " ");
         let _ = writeln!(
             page,
             "| [{name}]({name}/report.md) | {} | **{}** | {} | {} | {} |",
-            cell(&claim.text),
+            escape(&claim.text),
             evidence.word(),
-            cell(&evidence.said.join("; ")),
+            escape(&evidence.said.join("; ")),
             evidence.seeds,
-            cell(claim.caveat.as_deref().unwrap_or_default()),
+            escape(claim.caveat.as_deref().unwrap_or_default()),
         );
     }
 }

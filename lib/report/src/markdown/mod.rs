@@ -132,7 +132,7 @@ fn write_commands(out: &mut String, record: &Record) -> Result {
 }
 
 /// Text that Markdown shall show as it is.
-fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
