@@ -3,7 +3,8 @@
 use crate::model::ModelArgs;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use cr_cli::extras::Extra;
-use cr_cli::{CommonArgs, quantity};
+use cr_cli::{CommonArgs, Output, quantity};
+use std::io::Write as _;
 use std::num::NonZeroUsize;
 
 const EXAMPLES: &str = "\
@@ -101,6 +102,23 @@ pub(crate) struct OutputArgs {
     /// Write the table as JSON, or as text for people
     #[arg(long, value_enum, default_value_t = Format::Json)]
     pub(crate) format: Format,
+}
+
+/// Where the answer of a subcommand goes.
+#[derive(ClapArgs, Debug)]
+pub(crate) struct Destination {
+    /// Write here instead of stdout
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<String>,
+}
+
+impl Destination {
+    /// Writes the whole answer.
+    pub(crate) fn write(&self, text: &str) -> anyhow::Result<()> {
+        let mut out = Output::create(self.output.as_deref())?;
+        out.write_all(text.as_bytes())?;
+        out.finish()
+    }
 }
 
 /// Planning from a previous table.

@@ -1,13 +1,13 @@
 //! The planner's two inputs, from measurements.
 
-use crate::args::Format;
+use crate::args::{Destination, Format};
 use clap::Args;
-use cr_cli::{Exit, Input, InputContext, Output, bad_input, quantity};
+use cr_cli::{Exit, Input, InputContext, bad_input, quantity};
 use cr_routing::calibrate::{Knee, Slots, knee, read_ladder, warm_slots};
 use cr_routing::rates::read_rates;
 use serde_json::json;
 use std::fmt::Write as _;
-use std::io::{Read, Write as _};
+use std::io::Read;
 
 /// Read qcap off a load ladder, and warm slots off the pool and the prefixes
 ///
@@ -36,6 +36,8 @@ pub(crate) struct CalibrateArgs {
     /// The part of the pool that running requests take
     #[arg(long, value_name = "SHARE", default_value = "0.25", value_parser = quantity::share)]
     reserve: f64,
+    #[command(flatten)]
+    to: Destination,
     /// As text or as JSON
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -56,9 +58,7 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<Exit> {
         Format::Text => report(&knee, shards, slots.as_ref()),
         Format::Json => json(&knee, shards, slots.as_ref()),
     };
-    let mut out = Output::create(None)?;
-    out.write_all(text.as_bytes())?;
-    out.finish()?;
+    args.to.write(&text)?;
     Ok(Exit::Done)
 }
 

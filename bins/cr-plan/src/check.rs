@@ -1,15 +1,14 @@
 //! A table against requests: is it still right?
 
-use crate::args::Format;
+use crate::args::{Destination, Format};
 use crate::diff::last_table;
 use clap::Args;
-use cr_cli::{Exit, Input, InputContext, Output, bad_input, quantity};
+use cr_cli::{Exit, Input, InputContext, bad_input, quantity};
 use cr_routing::planner::{TableCheck, check};
 use cr_routing::rates::{Source, read_rates};
 use cr_routing::table::RoutingTable;
 use serde_json::json;
 use std::fmt::Write as _;
-use std::io::Write as _;
 
 /// Hold a table against a trace or rates; exit 3 where it no longer fits
 ///
@@ -26,6 +25,8 @@ pub(crate) struct CheckArgs {
     /// How far reality may exceed the plan
     #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = quantity::share)]
     tolerance: f64,
+    #[command(flatten)]
+    to: Destination,
     /// As text or as JSON
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -48,9 +49,7 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<Exit> {
         Format::Text => text(&table, &found, &complaints, in_sample),
         Format::Json => json(&table, &found, &complaints, in_sample),
     };
-    let mut out = Output::create(None)?;
-    out.write_all(text.as_bytes())?;
-    out.finish()?;
+    args.to.write(&text)?;
     Ok(if complaints.is_empty() { Exit::Done } else { Exit::No })
 }
 

@@ -1,14 +1,13 @@
 //! Two tables side by side.
 
-use crate::args::Format;
+use crate::args::{Destination, Format};
 use clap::Args;
-use cr_cli::{Exit, Input, InputContext, Output, bad_input, quantity};
+use cr_cli::{Exit, Input, InputContext, bad_input, quantity};
 use cr_routing::planner::{Change, TableDiff};
 use cr_routing::table::{RoutingTable, read_tables};
 use cr_trace::ShardId;
 use serde_json::json;
 use std::fmt::Write as _;
-use std::io::Write as _;
 
 /// Compare two tables: churn, moved keys, tokens to rewarm
 #[derive(Args, Debug)]
@@ -22,6 +21,8 @@ pub(crate) struct DiffArgs {
     /// List at most so many keys of each kind
     #[arg(long, value_name = "N", default_value = "10", value_parser = quantity::count)]
     top: u64,
+    #[command(flatten)]
+    to: Destination,
     /// As text or as JSON
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -37,9 +38,7 @@ pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<Exit> {
         Format::Text => text(&before, &after, &diff, args.top as usize),
         Format::Json => json(&before, &after, &diff, args.top as usize),
     };
-    let mut out = Output::create(None)?;
-    out.write_all(text.as_bytes())?;
-    out.finish()?;
+    args.to.write(&text)?;
     Ok(Exit::Done)
 }
 

@@ -1,14 +1,13 @@
 //! What a wrong qcap or a wrong number of warm slots would do to the plan.
 
-use crate::args::Format;
+use crate::args::{Destination, Format};
 use crate::model::{self, ModelArgs};
 use clap::Args;
-use cr_cli::{Exit, Input, InputContext, Output};
+use cr_cli::{Exit, Input, InputContext};
 use cr_routing::planner::sensitivity::{Input as Measured, Point, sensitivity};
 use cr_routing::rates::read_rates;
 use serde_json::json;
 use std::fmt::Write as _;
-use std::io::Write as _;
 
 /// Show how the plan moves where qcap or the warm slots are off by 10 and by 25 %
 #[derive(Args, Debug)]
@@ -18,6 +17,8 @@ pub(crate) struct SensitivityArgs {
     input: String,
     #[command(flatten)]
     model: ModelArgs,
+    #[command(flatten)]
+    to: Destination,
     /// As text or as JSON
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -34,9 +35,7 @@ pub(crate) fn run(args: &SensitivityArgs) -> anyhow::Result<Exit> {
         Format::Text => text(&points),
         Format::Json => json(&points),
     };
-    let mut out = Output::create(None)?;
-    out.write_all(text.as_bytes())?;
-    out.finish()?;
+    args.to.write(&text)?;
     Ok(Exit::Done)
 }
 

@@ -1,12 +1,12 @@
 //! Tables for people.
 
+use crate::args::Destination;
 use clap::Args;
-use cr_cli::{Exit, Input, InputContext, Output, bad_input};
+use cr_cli::{Exit, Input, InputContext, bad_input};
 use cr_routing::planner::copies;
 use cr_routing::table::{RoutingTable, read_tables};
 use cr_trace::ShardId;
 use std::fmt::Write as _;
-use std::io::Write as _;
 
 /// Characters of the longest bar.
 const BAR: usize = 30;
@@ -20,6 +20,8 @@ pub(crate) struct ShowArgs {
     /// Explain this key
     #[arg(value_name = "KEY")]
     key: Option<String>,
+    #[command(flatten)]
+    to: Destination,
 }
 
 pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Exit> {
@@ -35,9 +37,7 @@ pub(crate) fn run(args: &ShowArgs) -> anyhow::Result<Exit> {
             Some(key) => text += &explain(table, key)?,
         }
     }
-    let mut out = Output::create(None)?;
-    out.write_all(text.as_bytes())?;
-    out.finish()?;
+    args.to.write(&text)?;
     Ok(Exit::Done)
 }
 

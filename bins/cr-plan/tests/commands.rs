@@ -278,3 +278,26 @@ fn calibrate_reads_ladders_and_pools() {
     let text = stdout(&cr_plan(&[&["calibrate", "-", "--slo", "2s"], &pool[..]].concat(), csv));
     assert!(text.contains("warm_slots  53.3\n"), "{text}");
 }
+
+#[test]
+fn every_command_that_answers_writes_to_a_file_where_asked() {
+    let folder = Folder::new();
+    let rates = folder.file("rates.csv", "a,4\nb,3\nc,2\nd,1\n");
+    let table = folder.file("t.json", &stdout(&cr_plan(&[&[rates.as_str()][..], MODEL].concat(), "")));
+    let ladder = folder.file("ladder.csv", "qps,p99\n10,0.5\n20,0.6\n30,5\n");
+    let commands: [&[&str]; 5] = [
+        &["show", &table],
+        &["diff", &table, &table],
+        &["check", &table, &rates],
+        &["calibrate", &ladder, "--slo", "2s"],
+        &[&["sensitivity", &rates][..], MODEL].concat(),
+    ];
+    for command in commands {
+        let printed = stdout(&cr_plan(command, ""));
+        let file = folder.file("answer", "");
+        let output = cr_plan(&[command, &["-o", &file]].concat(), "");
+        assert!(output.status.success() && output.stdout.is_empty(), "{command:?}: {}", stderr(&output));
+        assert_eq!(std::fs::read_to_string(&file).expect("was written"), printed, "{command:?}");
+    }
+    assert_refused(&["show", &table, "-o", &table], "", "t.json");
+}

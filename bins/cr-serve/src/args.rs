@@ -148,7 +148,10 @@ Examples:
 const COMPARE_EXAMPLES: &str = "\
 Examples:
   Guard a checked-in report in CI:
-      cr-serve sweep configs/suites/bench.toml --report now && cr-serve compare reports/bench now --tolerance 10%";
+      cr-serve sweep configs/suites/bench.toml --report now && cr-serve compare reports/bench now --tolerance 10%
+
+  The same as a comment for a pull request:
+      cr-serve compare reports/bench now --format markdown -o comparison.md";
 
 /// What stdout gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

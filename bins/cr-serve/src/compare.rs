@@ -1,8 +1,8 @@
 //! `cr-serve report` and `cr-serve compare`: reports on disk, read back.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use cr_cli::quantity;
-use cr_cli::{CommonArgs, Exit, InputContext, bad_input};
+use cr_cli::{CommonArgs, Exit, InputContext, Output, bad_input};
 use cr_report::compare::compare;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -28,6 +28,23 @@ pub(crate) struct CompareArgs {
     /// Changes for the worse up to this share are no regression
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = quantity::share)]
     pub(crate) tolerance: f64,
+    /// Write here instead of stdout
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<String>,
+    /// How the comparison is written
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+/// How a comparison is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people
+    Text,
+    /// For programs (`cacheroute.comparison/1`)
+    Json,
+    /// For a comment on a pull request
+    Markdown,
 }
 
 /// Draws a report anew from its result.json and detail.json.
@@ -43,15 +60,20 @@ pub(crate) fn report(args: &ReportArgs, common: &CommonArgs) -> anyhow::Result<E
     Ok(Exit::Done)
 }
 
-/// Prints what changed from A to B; exits with 3 where B regressed.
+/// Writes what changed from A to B; exits with 3 where B regressed.
 pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<Exit> {
     exists(&args.a)?;
     exists(&args.b)?;
     let (a, b) = (cr_report::load_result(&args.a).bad_input()?, cr_report::load_result(&args.b).bad_input()?);
     let comparison = compare(&a, &b, args.tolerance);
-    let mut out = std::io::stdout().lock();
-    out.write_all(comparison.text().as_bytes())?;
-    out.flush()?;
+    let text = match args.format {
+        Format::Text => comparison.text(),
+        Format::Json => comparison.json()?,
+        Format::Markdown => comparison.markdown(),
+    };
+    let mut out = Output::create(args.output.as_deref())?;
+    out.write_all(text.as_bytes())?;
+    out.finish()?;
     Ok(if comparison.regressed() { Exit::No } else { Exit::Done })
 }
 

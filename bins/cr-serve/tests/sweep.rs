@@ -403,5 +403,14 @@ fn a_report_is_drawn_anew_and_compared() {
     let worse = worse.to_str().expect("is text");
     let compared = serve(&["compare", path, worse]);
     assert_eq!(compared.status.code(), Some(3), "{}", String::from_utf8_lossy(&compared.stdout));
+    let file = folder.path().join("comparison.json");
+    let file = file.to_str().expect("is text");
+    let compared = serve(&["compare", path, worse, "--format", "json", "-o", file]);
+    assert_eq!((compared.status.code(), compared.stdout.len()), (Some(3), 0));
+    let written: Value = serde_json::from_slice(&std::fs::read(file).expect("reads")).expect("is JSON");
+    assert_eq!(
+        (&written["schema"], &written["regressed"]),
+        (&"cacheroute.comparison/1".into(), &true.into())
+    );
     assert_eq!(serve(&["compare", path, "nowhere"]).status.code(), Some(2));
 }

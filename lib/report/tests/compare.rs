@@ -85,3 +85,43 @@ fn a_policy_that_is_gone_and_one_that_saturates_are_regressions() {
     c.runs.clear();
     assert!(compare(&c, &c, 0.0).text().contains("nothing to compare"));
 }
+
+#[test]
+fn json_and_markdown_say_what_the_text_says() {
+    let a = result(3);
+    let mut b = a.clone();
+    for run in b.runs.iter_mut().filter(|run| run.policy == "cacheroute") {
+        run.served_hit *= 0.9;
+    }
+    b.runs.retain(|run| run.policy != "preble");
+    let comparison = compare(&a, &b, 0.02);
+    let json: serde_json::Value =
+        serde_json::from_str(&comparison.json().expect("is written")).expect("is JSON");
+    assert_eq!(json["schema"], "cacheroute.comparison/1");
+    assert_eq!((&json["regressed"], &json["worse"]), (&true.into(), &1.into()));
+    assert_eq!(json["missing"], serde_json::json!(comparison.missing));
+    let rows = json["rows"].as_array().expect("is a list");
+    assert_eq!(rows.len(), comparison.rows.len());
+    let worse: Vec<_> = rows.iter().filter(|row| row["change"] == "worse").collect();
+    assert_eq!((&worse[0]["policy"], &worse[0]["metric"]), (&"cacheroute".into(), &"served_hit".into()));
+    let (of_a, of_b) = (worse[0]["a"]["mean"].as_f64(), worse[0]["b"]["mean"].as_f64());
+    let difference = worse[0]["difference"].as_f64().expect("is a number");
+    assert!((of_b.expect("is a number") - of_a.expect("is a number") - difference).abs() < 2e-6);
+    assert_eq!(worse[0]["paired_seeds"], 3);
+
+    let page = comparison.markdown();
+    assert!(
+        page.starts_with(
+            "**Regressed: 1 figures worse beyond 2.0 % and noise, 1 missing**\n\nB lacks: preble"
+        )
+    );
+    let table: Vec<&str> = page.lines().filter(|line| line.starts_with('|')).collect();
+    assert_eq!(table.len(), 2 + rows.len());
+    assert!(table.iter().all(|line| line.matches(" | ").count() == 8 || line.starts_with("|---")), "{page}");
+    let bold: Vec<&&str> = table.iter().filter(|line| line.contains("**")).collect();
+    assert_eq!(bold.len(), 1);
+    assert!(bold[0].contains("**cacheroute**") && bold[0].contains(r"**served\_hit**"), "{}", bold[0]);
+    let same = compare(&a, &a, 0.0);
+    assert!(same.markdown().starts_with("**No regression beyond 0.0 % and noise**\n"));
+    assert!(!compare(&ResultFile { runs: Vec::new(), ..a.clone() }, &a, 0.0).markdown().contains('|'));
+}

@@ -1,10 +1,15 @@
 //! Two results against each other: did B get worse than A?
+//!
+//! How a comparison is written is [`Comparison::text`], [`Comparison::markdown`] and [`Comparison::json`].
 
-use crate::format::{percent, rate, ratio, seconds};
+mod page;
+mod table;
+mod wire;
+
+use crate::format::rate;
 use crate::result::{METRICS, Metric, ResultFile};
 use crate::stats::{Difference, Estimate};
 use crate::summary::Summary;
-use std::fmt::Write;
 
 /// The metrics that are compared, in the order in which they are shown.
 const COMPARED: [&str; 7] = [
@@ -169,94 +174,13 @@ fn row(metric: &Metric, a: &Cell<'_>, b: &Cell<'_>, tolerance: f64) -> Row {
 }
 
 impl Comparison {
+    /// The figures that got worse.
+    pub fn worse(&self) -> usize {
+        self.rows.iter().filter(|row| row.change == Change::Worse).count()
+    }
+
     /// Whether B got worse anywhere, or lacks something that A has.
     pub fn regressed(&self) -> bool {
-        !self.missing.is_empty() || self.rows.iter().any(|row| row.change == Change::Worse)
+        !self.missing.is_empty() || self.worse() > 0
     }
-
-    /// A table of plain text, and the verdict in its last line.
-    pub fn text(&self) -> String {
-        let head =
-            ["policy", "QPS", "metric", "A", "B", "B - A", "95 % CI", "seeds", ""].map(String::from).to_vec();
-        let mut lines = vec![head];
-        lines.extend(self.rows.iter().map(Row::columns));
-        let mut out = aligned(&lines);
-        // Writing to a string cannot fail.
-        for (names, what) in [(&self.missing, "B lacks"), (&self.added, "only B has")] {
-            if !names.is_empty() {
-                let _ = writeln!(out, "{what}: {}", names.join(", "));
-            }
-        }
-        let worse = self.rows.iter().filter(|row| row.change == Change::Worse).count();
-        let tolerance = percent(self.tolerance);
-        let _ = match (self.rows.is_empty(), worse, self.missing.len()) {
-            (true, ..) => {
-                writeln!(out, "nothing to compare: the two have no policy at the same rate in common")
-            }
-            (_, 0, 0) => writeln!(out, "no regression beyond {tolerance} and noise"),
-            (_, worse, missing) => writeln!(
-                out,
-                "regressed: {worse} figures worse beyond {tolerance} and noise, {missing} missing"
-            ),
-        };
-        out
-    }
-}
-
-impl Row {
-    fn columns(&self) -> Vec<String> {
-        let form = form(self.metric);
-        let word = match self.change {
-            Change::Same => "",
-            Change::Better => "better",
-            Change::Worse => "WORSE",
-            Change::Unquoted => "not compared (saturated)",
-        };
-        let quoted = self.change != Change::Unquoted;
-        let value = |text: String| if quoted { text } else { "saturated".into() };
-        let d = &self.difference;
-        let sign = if d.mean > 0.0 { "+" } else { "" };
-        vec![
-            self.policy.clone(),
-            self.qps.map(rate).unwrap_or_default(),
-            self.metric.into(),
-            value(form(self.a.mean)),
-            value(form(self.b.mean)),
-            value(format!("{sign}{}", form(d.mean))),
-            d.ci95.filter(|_| quoted).map(|half| format!("± {}", form(half))).unwrap_or_default(),
-            if d.n > 0 { format!("{} paired", d.n) } else { format!("{} and {}", self.a.n, self.b.n) },
-            word.into(),
-        ]
-    }
-}
-
-fn form(metric: &str) -> fn(f64) -> String {
-    match metric {
-        "served_hit" | "failed_share" | "saturated" => percent,
-        "ttft_p50_s" | "ttft_p99_s" => seconds,
-        "achieved_qps" => rate,
-        _ => ratio,
-    }
-}
-
-/// Columns padded to their widest entry, the first and third and the last to the left, others to the right.
-fn aligned(lines: &[Vec<String>]) -> String {
-    let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        lines.iter().filter_map(|line| line.get(column)).map(|text| text.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let mut out = String::new();
-    for line in lines {
-        let mut text = String::new();
-        for (column, (cell, width)) in line.iter().zip(&widths).enumerate() {
-            let _ = match column {
-                0 | 2 | 8 => write!(text, "{cell:<width$}  "),
-                _ => write!(text, "{cell:>width$}  "),
-            };
-        }
-        out.push_str(text.trim_end());
-        out.push('\n');
-    }
-    out
 }
