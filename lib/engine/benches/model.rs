@@ -46,7 +46,9 @@ fn step(runner: &dyn Runner, pool: &mut KvPool, tables: &[Vec<u32>], rows: usize
         step.push(&tokens, kv_len, table, true);
     }
     let logits = runner.step(&step, pool).unwrap();
-    runner.argmax(&logits).unwrap()
+    let mut greedy = Vec::new();
+    runner.argmax(&logits, &mut greedy).unwrap();
+    greedy
 }
 
 fn tables(seqs: usize) -> Vec<Vec<u32>> {

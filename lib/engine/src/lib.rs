@@ -13,6 +13,7 @@ pub mod backend;
 pub mod error;
 pub mod model;
 pub mod pool;
+mod recycle;
 pub mod shard;
 pub mod sim;
 

@@ -43,11 +43,13 @@ pub trait AttnBackend: Send + Sync {
         candle_nn::ops::swiglu(gate_up)
     }
 
-    /// The index of the largest logit of each row of `[rows, vocab]`, read back from the device.
+    /// The index of the largest logit of each row of `[rows, vocab]`, read back from the device in place of what `tokens`
+    /// held.
     ///
     /// # Errors
     /// The device refuses.
-    fn argmax(&self, logits: &Tensor) -> Result<Vec<u32>> {
-        logits.argmax(D::Minus1)?.to_vec1()
+    fn argmax(&self, logits: &Tensor, tokens: &mut Vec<u32>) -> Result<()> {
+        *tokens = logits.argmax(D::Minus1)?.to_vec1()?;
+        Ok(())
     }
 }

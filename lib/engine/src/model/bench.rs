@@ -135,7 +135,7 @@ impl Bench {
             }
             let logits = self.runner.step(&step, pool)?;
             if end == to {
-                self.runner.argmax(&logits)?;
+                self.runner.argmax(&logits, &mut Vec::new())?;
             }
         }
         Ok(())

@@ -33,6 +33,8 @@ pub struct ModelBackend {
     answers: Option<Answers>,
     contents: FxHashMap<RequestId, Contents>,
     tokens: Vec<u32>,
+    /// The buffers of steps, empty between them.
+    step: Step<'static>,
     emitted: Vec<u32>,
 }
 
@@ -59,6 +61,7 @@ impl ModelBackend {
             answers: None,
             contents: FxHashMap::default(),
             tokens: Vec::new(),
+            step: Step::default(),
             emitted: Vec::new(),
         })
     }
@@ -90,7 +93,7 @@ impl ModelBackend {
 
 impl Backend for ModelBackend {
     fn step(&mut self, batch: &Batch<'_>) -> Result<Time, EngineError> {
-        let mut step = Step { seqs: Vec::with_capacity(batch.seqs.len()), ..Step::default() };
+        let mut step = std::mem::take(&mut self.step).recycled();
         for seq in &batch.seqs {
             self.fill_tokens(seq);
             step.push(&self.tokens, (seq.start + seq.tokens) as usize, seq.blocks, seq.emits);
@@ -101,9 +104,10 @@ impl Backend for ModelBackend {
             self.emitted.clear();
             self.device.synchronize()?;
         } else {
-            self.emitted = self.runner.argmax(&logits)?;
+            self.runner.argmax(&logits, &mut self.emitted)?;
         }
         let measured = begin.elapsed();
+        self.step = step.recycled();
         if self.answers.is_some() {
             for (seq, &token) in batch.seqs.iter().filter(|seq| seq.emits).zip(&self.emitted) {
                 if let Some(contents) = self.contents.get_mut(&seq.request.id) {

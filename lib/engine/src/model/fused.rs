@@ -11,6 +11,7 @@ use crate::model::{KvPool, Model, SeqSlice, Step};
 use candle_core::{
     CpuStorage, CustomOp1, CustomOp3, DType, Device, InplaceOp2, Layout, Result, Shape, Tensor, bail,
 };
+use std::cell::Cell;
 
 /// Tokens of a tile: block sizes must be a multiple.
 const TILE_TOKENS: usize = 16;
@@ -44,6 +45,17 @@ pub struct FusedPlan<'a> {
     rows: Vec<RowPlace>,
 }
 
+thread_local! {
+    /// The buffer of the plan before, so that a step allocates none.
+    static ROWS: Cell<Vec<RowPlace>> = const { Cell::new(Vec::new()) };
+}
+
+impl Drop for FusedPlan<'_> {
+    fn drop(&mut self) {
+        ROWS.set(std::mem::take(&mut self.rows));
+    }
+}
+
 impl AttnBackend for FusedAttention {
     type Plan<'a> = FusedPlan<'a>;
 
@@ -64,9 +76,9 @@ impl AttnBackend for FusedAttention {
 
     fn plan<'a>(&self, _model: &Model, step: &'a Step<'a>, pool: &KvPool) -> Result<FusedPlan<'a>> {
         let places = step.positions().zip(step.slots(pool.block_tokens));
-        let rows = places
-            .map(|(position, slot)| RowPlace { position: position as u32, slot: slot as u32 })
-            .collect();
+        let mut rows = ROWS.take();
+        rows.clear();
+        rows.extend(places.map(|(position, slot)| RowPlace { position: position as u32, slot: slot as u32 }));
         Ok(FusedPlan { seqs: &step.seqs, rows })
     }
 
@@ -88,12 +100,13 @@ impl AttnBackend for FusedAttention {
         gate_up.apply_op1_no_bwd(&SwiGlu { isa: self.heads.isa })
     }
 
-    fn argmax(&self, logits: &Tensor) -> Result<Vec<u32>> {
+    fn argmax(&self, logits: &Tensor, tokens: &mut Vec<u32>) -> Result<()> {
         let (storage, layout) = logits.storage_and_layout();
         let candle_core::Storage::Cpu(storage) = &*storage else {
             bail!("argmax: logits are not on the CPU")
         };
-        Ok(argmax::argmax_rows(self.heads.isa, floats(storage, layout)?, logits.dim(1)?))
+        argmax::argmax_rows(self.heads.isa, floats(storage, layout)?, logits.dim(1)?, tokens);
+        Ok(())
     }
 }
 

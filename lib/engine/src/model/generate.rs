@@ -125,7 +125,9 @@ struct Sampler {
 impl Sampler {
     fn choose(&mut self, runner: &dyn Runner, logits: &candle_core::Tensor) -> Result<u32, EngineError> {
         if self.sampling.temperature == 0.0 {
-            return Ok(runner.argmax(logits)?.first().copied().unwrap_or(0));
+            let mut greedy = Vec::new();
+            runner.argmax(logits, &mut greedy)?;
+            return Ok(greedy.first().copied().unwrap_or(0));
         }
         let logits: Vec<f32> = logits.to_dtype(DType::F32)?.flatten_all()?.to_vec1()?;
         let uniform = (self.stream.next_u64() >> 11) as f64 / (1u64 << 53) as f64;

@@ -25,11 +25,11 @@ pub trait Runner: Send {
     /// A malformed step, or a device that refuses.
     fn step(&self, step: &Step<'_>, pool: &mut KvPool) -> Result<Tensor, EngineError>;
 
-    /// The greedy token of each row of logits; waits for the device.
+    /// The greedy token of each row of logits, in place of what `tokens` held; waits for the device.
     ///
     /// # Errors
     /// A device that refuses.
-    fn argmax(&self, logits: &Tensor) -> Result<Vec<u32>, EngineError>;
+    fn argmax(&self, logits: &Tensor, tokens: &mut Vec<u32>) -> Result<(), EngineError>;
 }
 
 /// The fastest runner for a model and a block size: the CPU kernels where they cover both, else candle's operations.
@@ -77,7 +77,7 @@ impl<A: AttnBackend> Runner for ModelRunner<A> {
         Ok(self.model.forward(&self.attention, step, pool)?)
     }
 
-    fn argmax(&self, logits: &Tensor) -> Result<Vec<u32>, EngineError> {
-        Ok(self.attention.argmax(logits)?)
+    fn argmax(&self, logits: &Tensor, tokens: &mut Vec<u32>) -> Result<(), EngineError> {
+        Ok(self.attention.argmax(logits, tokens)?)
     }
 }

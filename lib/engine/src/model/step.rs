@@ -1,6 +1,7 @@
 //! What one step feeds.
 
 use crate::EngineError;
+use crate::recycle::recycle;
 
 /// One sequence's rows of a packed step.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +35,14 @@ pub struct Step<'a> {
 }
 
 impl<'a> Step<'a> {
+    /// The empty step with this one's buffers.
+    #[must_use]
+    pub fn recycled<'b>(mut self) -> Step<'b> {
+        self.tokens.clear();
+        self.logit_rows.clear();
+        Step { tokens: self.tokens, seqs: recycle(self.seqs), logit_rows: self.logit_rows }
+    }
+
     /// Appends a sequence: `tokens` are fed so that it ends `kv_len` tokens long. With `emits`, the logits of its last
     /// row are wanted.
     pub fn push(&mut self, tokens: &[u32], kv_len: usize, blocks: &'a [u32], emits: bool) {

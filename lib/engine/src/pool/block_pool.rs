@@ -4,7 +4,7 @@ use super::lru::LruList;
 use super::{Pool, PoolUsage};
 use cr_trace::block::{BlockChain, BlockHash};
 use cr_trace::{ContentId, Request, RequestId};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 /// One block of the pool.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,6 +34,8 @@ pub struct HeldBlocks {
     /// Tokens fed to `chain`: the prompt, then decoded tokens as they fill blocks.
     chained_tokens: u32,
     prompt_tokens: u32,
+    /// Blocks at the end of its answer: room that is reserved, so that decoding allocates nothing.
+    final_blocks: u32,
 }
 
 impl HeldBlocks {
@@ -134,7 +136,8 @@ impl Pool for BlockPool {
             protection: 0,
             protected: 0,
             uses: 0,
-            index: FxHashMap::default(),
+            // Room for as many again, so that what was removed leaves room without the table growing.
+            index: FxHashMap::with_capacity_and_hasher(2 * blocks as usize, FxBuildHasher),
             evicted: 0,
             evicted_admitted: 0,
         }
@@ -142,7 +145,8 @@ impl Pool for BlockPool {
 
     fn open(&self, request: &Request, admitted: bool) -> HeldBlocks {
         let prompt_tokens = request.prompt_tokens() as u32;
-        let mut hashes = Vec::with_capacity(self.blocks_for(prompt_tokens) as usize);
+        let final_blocks = self.blocks_for(prompt_tokens.saturating_add(request.output_tokens));
+        let mut hashes = Vec::with_capacity(final_blocks as usize);
         let mut chain = BlockChain::new(self.block_tokens);
         chain.append_prompt(&request.prompt, &mut hashes);
         HeldBlocks {
@@ -155,6 +159,7 @@ impl Pool for BlockPool {
             hashes,
             chained_tokens: prompt_tokens,
             prompt_tokens,
+            final_blocks,
         }
     }
 
@@ -170,7 +175,7 @@ impl Pool for BlockPool {
         if fresh > self.available() - found_idle {
             return None;
         }
-        held.blocks.reserve((found + fresh) as usize);
+        held.blocks.reserve(held.final_blocks.max(found + fresh) as usize);
         for position in 0..found as usize {
             let Some(&block) = self.index.get(&held.hashes[position]) else { break };
             self.reference(block);

@@ -60,47 +60,56 @@ impl<P: Pool> Script<P> {
         Script { pool: P::new(blocks, block_tokens), sequences: Vec::new(), opened: 0, block_tokens }
     }
 
+    fn open(&mut self, prompt: &[(u8, u32)], admitted: bool) {
+        let prompt = prompt.iter().map(|&(c, n)| Segment(content(c, self.opened), n)).collect();
+        // Now and then an id comes again, so that two sequences decode the same answer.
+        let id = RequestId(self.opened / 2);
+        self.opened += 1;
+        let request = Request {
+            id,
+            t_s: 0.0,
+            key: "k".into(),
+            tenant: None,
+            session: None,
+            turn: None,
+            after: None,
+            think_s: None,
+            prompt,
+            output_tokens: 1,
+        };
+        let held = self.pool.open(&request, admitted);
+        self.sequences.push(Sequence { held, prompt_tokens: request.prompt_tokens() as u32, room: 0 });
+    }
+
+    fn admit(&mut self, i: usize) -> Option<u32> {
+        let s = &mut self.sequences[i];
+        if s.room > 0 {
+            return None;
+        }
+        let most_cached = (s.prompt_tokens - 1) / self.block_tokens;
+        let found = self.pool.admit(&mut s.held, s.prompt_tokens, most_cached)?;
+        s.room = s.prompt_tokens;
+        Some(found)
+    }
+
+    fn release(&mut self, i: usize) {
+        let s = &mut self.sequences[i];
+        if s.room > 0 {
+            self.pool.release(&mut s.held);
+            s.room = 0;
+        }
+    }
+
+    /// Does it, and says what a scheduler would be told.
     fn act(&mut self, action: &Action) -> Option<u32> {
         let pick = |i: &usize, n: usize| (n > 0).then(|| i % n);
         let n = self.sequences.len();
         match action {
             Action::Open { prompt, admitted } => {
-                let prompt = prompt.iter().map(|&(c, n)| Segment(content(c, self.opened), n)).collect();
-                // Now and then an id comes again, so that two sequences decode the same answer.
-                let id = RequestId(self.opened / 2);
-                self.opened += 1;
-                let request = Request {
-                    id,
-                    t_s: 0.0,
-                    key: "k".into(),
-                    tenant: None,
-                    session: None,
-                    turn: None,
-                    after: None,
-                    think_s: None,
-                    prompt,
-                    output_tokens: 1,
-                };
-                let held = self.pool.open(&request, *admitted);
-                self.sequences.push(Sequence {
-                    held,
-                    prompt_tokens: request.prompt_tokens() as u32,
-                    room: 0,
-                });
+                self.open(prompt, *admitted);
                 None
             }
-            Action::Admit(i) => {
-                let s = &mut self.sequences[pick(i, n)?];
-                if s.room > 0 {
-                    return None;
-                }
-                let found =
-                    self.pool.admit(&mut s.held, s.prompt_tokens, (s.prompt_tokens - 1) / self.block_tokens);
-                if found.is_some() {
-                    s.room = s.prompt_tokens;
-                }
-                found
-            }
+            Action::Admit(i) => self.admit(pick(i, n)?),
             Action::Publish(i, tokens) => {
                 let s = &mut self.sequences[pick(i, n)?];
                 let room = s.room;
@@ -116,27 +125,17 @@ impl<P: Pool> Script<P> {
                 Some(s.room)
             }
             Action::Release(i) => {
-                let s = &mut self.sequences[pick(i, n)?];
-                if s.room > 0 {
-                    self.pool.release(&mut s.held);
-                    s.room = 0;
-                }
+                self.release(pick(i, n)?);
                 None
             }
             Action::Close(i) => {
-                let mut s = self.sequences.remove(pick(i, n)?);
-                if s.room > 0 {
-                    self.pool.release(&mut s.held);
-                }
+                let i = pick(i, n)?;
+                self.release(i);
+                self.sequences.remove(i);
                 None
             }
             Action::Clear => {
-                for s in &mut self.sequences {
-                    if s.room > 0 {
-                        self.pool.release(&mut s.held);
-                        s.room = 0;
-                    }
-                }
+                (0..n).for_each(|i| self.release(i));
                 self.pool.clear();
                 None
             }

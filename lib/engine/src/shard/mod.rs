@@ -19,7 +19,9 @@ mod sequence;
 #[cfg(test)]
 mod tests;
 
+use crate::backend::BatchSeq;
 use crate::pool::{Pool, PoolUsage};
+use crate::recycle::recycle;
 use crate::{Backend, EngineError};
 use cr_trace::{Request, Time};
 use leap::Leap;
@@ -156,6 +158,8 @@ pub struct Shard<P: Pool> {
     backend: Box<dyn Backend>,
     waiting: VecDeque<Sequence<P::Held>>,
     running: Vec<Sequence<P::Held>>,
+    /// The buffer of batches, empty between steps.
+    batch: Vec<BatchSeq<'static>>,
     /// The step in progress, and the uneventful ones after it.
     step: Option<Leap>,
     /// Whether uneventful steps are taken in one leap.
@@ -188,6 +192,7 @@ impl<P: Pool> Shard<P> {
             backend,
             waiting: VecDeque::new(),
             running: Vec::new(),
+            batch: Vec::new(),
             step: None,
             pending_tokens: 0,
             pace: 1.0,
@@ -299,7 +304,13 @@ impl<P: Pool> Shard<P> {
         }
         let duration = match self.backend.timed() {
             Some(cost) => cost.step(&work),
-            None => self.backend.step(&schedule::batch(&self.running, work, &self.pool))?,
+            None => {
+                let buffer = recycle(std::mem::take(&mut self.batch));
+                let batch = schedule::batch(&self.running, work, &self.pool, buffer);
+                let duration = self.backend.step(&batch)?;
+                self.batch = recycle(batch.seqs);
+                duration
+            }
         };
         let duration = self.paced(duration);
         let step = self.leap_from(now, duration, &work);

@@ -114,9 +114,14 @@ pub(super) fn work<H>(running: &[Sequence<H>]) -> StepWork {
     work
 }
 
-/// The planned step as its backend sees it: decodes first, then prefill chunks.
-pub(super) fn batch<'a, P: Pool>(running: &'a [Sequence<P::Held>], work: StepWork, pool: &P) -> Batch<'a> {
-    let mut batch = Batch { seqs: Vec::with_capacity(running.len()), work };
+/// The planned step as its backend sees it: decodes first, then prefill chunks. `seqs` is an empty buffer.
+pub(super) fn batch<'a, P: Pool>(
+    running: &'a [Sequence<P::Held>],
+    work: StepWork,
+    pool: &P,
+    seqs: Vec<BatchSeq<'a>>,
+) -> Batch<'a> {
+    let mut batch = Batch { seqs, work };
     for decoding in [true, false] {
         for sequence in running {
             if sequence.in_step == 0 || sequence.is_decoding() != decoding {

@@ -1,12 +1,14 @@
 //! The scheduler on small cases worked by hand, and its laws on random ones.
 
 use super::*;
-use crate::backend::Batch;
+use crate::backend::{Batch, BatchSeq};
 use crate::pool::BlockPool;
 use crate::sim::SimBackend;
 use cr_cost::CostModel;
 use cr_trace::{ContentId, RequestId, Segment};
 use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
 
 fn cost() -> Arc<CostModel> {
     let text = "schema = 'cacheroute.cost/1'\nname = 'worked'\nsource = 'docs/metrics.md'\n\
@@ -80,6 +82,30 @@ struct Checked {
     budget: u32,
     max_running: u32,
     block_tokens: u32,
+    fed: Arc<Mutex<Fed>>,
+}
+
+/// What a backend was fed, in the terms of the totals.
+#[derive(Clone, Debug, Default)]
+struct Fed {
+    /// How far each request has come.
+    reached: BTreeMap<RequestId, u32>,
+    prompt_tokens: u64,
+    again: u64,
+    /// Prompt tokens that a request passed over after it had begun, as others had computed them while it had no blocks.
+    passed_over: u64,
+}
+
+impl Fed {
+    fn feed(&mut self, seq: &BatchSeq<'_>) {
+        let prompt = seq.request.prompt_tokens() as u32;
+        let reached = self.reached.entry(seq.request.id).or_insert(seq.start);
+        let (from, to) = (seq.start, seq.start + seq.tokens);
+        self.again += u64::from(to.min(*reached).saturating_sub(from));
+        self.passed_over += u64::from(from.min(prompt).saturating_sub(*reached));
+        self.prompt_tokens += u64::from(to.min(prompt).saturating_sub(from.max(*reached)));
+        *reached = to.max(*reached);
+    }
 }
 
 impl Backend for Checked {
@@ -102,6 +128,8 @@ impl Backend for Checked {
         written.sort_unstable();
         written.dedup();
         assert_eq!(written.len(), all, "two sequences write to one block");
+        let mut fed = self.fed.lock().expect("no test has panicked");
+        batch.seqs.iter().for_each(|seq| fed.feed(seq));
         self.inner.step(batch)
     }
 }
@@ -148,8 +176,9 @@ proptest! {
     /// Every request that fits leaves exactly once; times and counts are consistent; nothing leaks.
     #[test]
     fn laws_of_the_scheduler(case in case()) {
+        let fed = Arc::new(Mutex::new(Fed::default()));
         let checked = Checked {
-            inner: SimBackend::new(cost()), budget: case.config.token_budget,
+            fed: Arc::clone(&fed), inner: SimBackend::new(cost()), budget: case.config.token_budget,
             max_running: case.config.max_running, block_tokens: case.config.block_tokens,
         };
         let mut shard = Shard::<BlockPool>::new(case.config, Box::new(checked));
@@ -184,11 +213,12 @@ proptest! {
         prop_assert_eq!(shard.usage().referenced, 0);
         prop_assert_eq!(shard.pending_tokens(), 0);
         let totals = shard.totals();
+        let fed = fed.lock().expect("no test has panicked").clone();
+        prop_assert_eq!((totals.computed_tokens, totals.recomputed_tokens), (fed.prompt_tokens, fed.again));
+        prop_assert!(totals.preemptions > 0 || (fed.passed_over, fed.again) == (0, 0));
         if case.config.timeout.is_none() {
-            let accounted = totals.computed_tokens + totals.cached_tokens;
-            prop_assert!(accounted <= totals.prompt_tokens);
-            // Who lost its blocks half way through its prompt may find more of it later, computed by others.
-            prop_assert!(accounted == totals.prompt_tokens || totals.preemptions > 0);
+            let accounted = totals.cached_tokens + totals.computed_tokens + fed.passed_over;
+            prop_assert_eq!(accounted, totals.prompt_tokens, "a prompt token is found, computed, or passed over");
             prop_assert_eq!(totals.output_tokens, arrivals.iter().map(|(_, r)| u64::from(r.output_tokens)).sum::<u64>());
         }
     }

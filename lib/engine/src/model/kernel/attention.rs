@@ -11,7 +11,7 @@ use super::tile::{HEAD_DIMS, KEYS, Rows, add_tile};
 use crate::model::SeqSlice;
 use crate::model::rope::RopeTable;
 use rayon::prelude::*;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 /// Query rows of a task: enough to reuse a tile from the first-level cache, few enough to spread over threads.
 const TASK_ROWS: usize = 24;
@@ -109,7 +109,9 @@ pub fn paged_attention(
 ) {
     let geometry = &heads.geometry;
     let per_task = (TASK_ROWS / geometry.group()).max(1);
-    let mut tasks = Vec::new();
+    // Taken out while the threads work: a thread that waits may take up another layer's attention.
+    let mut tasks = TASKS.take();
+    tasks.clear();
     for (seq, slice) in seqs.iter().enumerate() {
         for kv_head in 0..geometry.kv_heads {
             for first in (0..slice.q_len).step_by(per_task) {
@@ -125,6 +127,7 @@ pub fn paged_attention(
         // The last rows of a chunk see the most keys: start with them.
         tasks.par_iter().rev().for_each(|task| job.run(*task));
     }
+    TASKS.set(tasks);
 }
 
 /// Buffers of a task, kept by each thread.
@@ -153,6 +156,8 @@ impl Scratch {
 
 thread_local! {
     static SCRATCH: RefCell<Scratch> = RefCell::default();
+    /// The buffer of tasks.
+    static TASKS: Cell<Vec<Task>> = const { Cell::new(Vec::new()) };
 }
 
 /// What all tasks of one layer's attention share.

@@ -18,15 +18,15 @@ pub(super) struct Run {
 #[derive(Clone, Debug)]
 pub(super) struct RunList {
     runs: Vec<Run>,
-    /// Numbers that can be used again.
-    spare: Vec<u32>,
+    /// The first of the numbers that can be used again, linked by `next`.
+    spare: u32,
     oldest: u32,
     newest: u32,
 }
 
 impl RunList {
     pub(super) fn new() -> RunList {
-        RunList { runs: Vec::new(), spare: Vec::new(), oldest: NONE, newest: NONE }
+        RunList { runs: Vec::new(), spare: NONE, oldest: NONE, newest: NONE }
     }
 
     /// The run used longest ago.
@@ -45,14 +45,15 @@ impl RunList {
     /// Appends a run as the one used last, and gives its number.
     pub(super) fn push_newest(&mut self, node: u32, from: u32, to: u32, last_use: u64) -> u32 {
         let record = Run { node, from, to, last_use, previous: self.newest, next: NONE };
-        let run = match self.spare.pop() {
-            Some(run) => {
-                self.runs[run as usize] = record;
-                run
-            }
-            None => {
+        let run = match self.spare {
+            NONE => {
                 self.runs.push(record);
                 self.runs.len() as u32 - 1
+            }
+            run => {
+                self.spare = self.get(run).next;
+                self.runs[run as usize] = record;
+                run
             }
         };
         match self.newest {
@@ -74,7 +75,8 @@ impl RunList {
             NONE => self.newest = previous,
             next => self.runs[next as usize].previous = previous,
         }
-        self.spare.push(run);
+        self.get_mut(run).next = self.spare;
+        self.spare = run;
     }
 
     /// Takes all runs out, the one used longest ago first.

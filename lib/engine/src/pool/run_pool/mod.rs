@@ -181,6 +181,8 @@ impl RunPool {
     fn new_node(&mut self, name: u64, first: u32) -> u32 {
         let node = self.spare.pop().unwrap_or_else(|| {
             self.nodes.push(Node::default());
+            // Room for all, so that giving one up allocates nothing.
+            self.spare.reserve(self.nodes.capacity());
             self.nodes.len() as u32 - 1
         });
         self.nodes[node as usize].reset(first);
