@@ -2,28 +2,30 @@
 
 use clap::Args;
 use cr_cli::signals::Interrupt;
-use cr_cli::{CommonArgs, Exit, InputContext, Output, bad_input, quantity};
-use cr_replay::fit::{Evaluation, FitSpec, Fitted, fit};
+use cr_cli::{CommonArgs, Exit, InputContext, Output, Progress, bad_input, quantity};
+use cr_replay::fit::{Evaluation, FitSpec, Fitted, Searching, fit};
 use cr_replay::suite::Suite;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 #[derive(Args, Debug)]
 pub(crate) struct FitArgs {
     /// What is searched, and against what (TOML)
     #[arg(value_name = "FIT")]
     fit: String,
-    /// Stop the search after this time, before its evaluations are used up
+    /// Stop the search after this time, before its evaluations are used up; what FILE tells of an earlier start counts
     #[arg(long, value_name = "TIME", value_parser = quantity::seconds)]
     limit: Option<f64>,
     /// Simulated runs made at a time [default: one a core]
     #[arg(short, long, value_name = "N", value_parser = quantity::positive_u32)]
     jobs: Option<u32>,
-    /// Write every set that is tried, a JSON object a line
+    /// Write every set that is tried, a JSON object a line; a search that was interrupted goes on from there
     #[arg(short, long, value_name = "FILE")]
     output: Option<String>,
+    /// Start anew, whatever the output file holds
+    #[arg(long, requires = "output")]
+    restart: bool,
 }
 
 /// Searches, and prints the best set with its error on seeds that were held out.
@@ -33,22 +35,32 @@ pub(crate) fn run(args: &FitArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
     let path = Path::new(&args.fit).parent().unwrap_or(Path::new("")).join(&spec.suite);
     let path = path.display().to_string();
     let suite = Suite::from_toml(&cr_cli::input::read_to_string(&path)?, &path).bad_input()?;
+    let known = match &args.output {
+        Some(path) if !args.restart => known(path)?,
+        _ => Vec::new(),
+    };
     let mut output = args.output.as_deref().map(|path| Output::create(Some(path))).transpose()?;
     let interrupt = Interrupt::install()?;
     let flag = interrupt.flag();
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = args.jobs.map_or_else(cores, |jobs| jobs as usize);
-    let until = args.limit.map(|limit_s| Instant::now() + Duration::from_secs_f64(limit_s));
+    let how = Searching { jobs, limit_s: args.limit, known: &known, interrupt: &flag };
+    let progress = Progress::new(common, "fit", "sets", Some(u64::from(spec.evaluations)));
     let (mut best, mut kept) = (f64::INFINITY, Ok(()));
-    let fitted = fit(&spec, &suite, jobs, until, &flag, &mut |count, evaluation| {
+    let fitted = fit(&spec, &suite, &how, &mut |count, evaluation| {
+        progress.inc(1);
         if let (Some(output), Ok(())) = (&mut output, &kept) {
-            kept = writeln!(output, "{}", line(evaluation)).and_then(|()| output.flush());
+            kept = serde_json::to_writer(&mut *output, evaluation)
+                .map_err(std::io::Error::from)
+                .and_then(|()| output.write_all(b"\n"))
+                .and_then(|()| output.flush());
         }
         if let Some(error) = evaluation.error.filter(|error| *error < best) {
             best = error;
             common.note(format!("[{count}/{}] error {error:.3}: {}", spec.evaluations, one_line(evaluation)));
         }
     });
+    progress.finish();
     let fitted = fitted.map_err(crate::run::classify)?;
     kept?;
     let mut out = std::io::stdout().lock();
@@ -57,8 +69,21 @@ pub(crate) fn run(args: &FitArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
     Ok(if fitted.held_out_error.is_some() { Exit::Done } else { Exit::Interrupted })
 }
 
-fn line(evaluation: &Evaluation) -> serde_json::Value {
-    serde_json::json!({"error": evaluation.error, "set": evaluation.set})
+/// What an earlier search wrote. A last line that is cut short is that of the set it was at; it is tried again.
+fn known(path: &str) -> anyhow::Result<Vec<Evaluation>> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(bad_input(format!("{path}: {error}"))),
+    };
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    let parsed = |(index, line): (usize, &str)| {
+        let place = index + 1;
+        serde_json::from_str(line).map_err(|error| {
+            bad_input(format!("{path}:{place}: this is no set of a search ({error}); --restart starts anew"))
+        })
+    };
+    whole.lines().enumerate().map(parsed).collect()
 }
 
 fn one_line(evaluation: &Evaluation) -> String {
@@ -74,8 +99,8 @@ fn answer(fitted: &Fitted) -> String {
     let searched = fitted.best.error.unwrap_or_default();
     let _ = writeln!(
         out,
-        "\nthe best of {} sets; error {searched:.3} on the seeds of the search",
-        fitted.evaluations
+        "\nthe best of {} sets in {:.0} s; error {searched:.3} on the seeds of the search",
+        fitted.evaluations, fitted.spent_s
     );
     let Some(held_out) = fitted.held_out_error else {
         return out + "interrupted before it was tried on the seeds that are held out\n";

@@ -1,10 +1,10 @@
 //! Flags that say what happens to the fleet: faults, replanning, routers and what they see, what policies assume.
 
-use clap::Args as ClapArgs;
+use clap::{Args as ClapArgs, ValueEnum};
 use cr_cli::{bad_input, quantity};
 use cr_engine::ShardConfig;
 use cr_replay::{Assume, Engine, Fault, Replan};
-use cr_routing::policy::PolicyTuning;
+use cr_routing::policy::{PolicyTuning, Redirect};
 
 #[derive(ClapArgs, Debug)]
 #[command(next_help_heading = "Control loop")]
@@ -91,6 +91,36 @@ pub(crate) struct AssumeArgs {
     /// dualmap, preble, lru-oracle: KV tokens that they take a shard to have [default: what it has]
     #[arg(long, value_name = "N", value_parser = quantity::count)]
     assumed_kv_tokens: Option<u64>,
+    /// preble: the history that loads look back on, in seconds [default: 180]
+    #[arg(long, value_name = "N", value_parser = quantity::positive_u32)]
+    preble_window: Option<u32>,
+    /// preble: the ratio of loads above which a holder gives way [default: 1.5]
+    #[arg(long, value_name = "RATIO", value_parser = quantity::positive)]
+    preble_load_ratio: Option<f64>,
+    /// preble: which holders give way [default: heaviest]
+    #[arg(long, value_name = "RULE", value_enum)]
+    preble_redirect: Option<RedirectRule>,
+}
+
+/// The choices of `--preble-redirect`.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum RedirectRule {
+    /// The most loaded, above the ratio times the least load
+    Heaviest,
+    /// Any, above the ratio times the least load
+    OverLeast,
+    /// Any, above the ratio times the mean load
+    OverMean,
+}
+
+impl From<RedirectRule> for Redirect {
+    fn from(rule: RedirectRule) -> Redirect {
+        match rule {
+            RedirectRule::Heaviest => Redirect::Heaviest,
+            RedirectRule::OverLeast => Redirect::OverLeast,
+            RedirectRule::OverMean => Redirect::OverMean,
+        }
+    }
 }
 
 fn epsilon(text: &str) -> Result<f64, String> {
@@ -113,6 +143,9 @@ impl AssumeArgs {
             dualmap_slo_s: self.dualmap_slo,
             dualmap_drain: self.dualmap_drain,
             kv_tokens: self.assumed_kv_tokens,
+            preble_window_s: self.preble_window,
+            preble_load_ratio: self.preble_load_ratio,
+            preble_redirect: self.preble_redirect.map(Redirect::from),
         };
         assume.over(engine.tuning(shard), slo_ttft_s)
     }

@@ -2,7 +2,8 @@
 //!
 //! The first half of the evaluations lie anywhere; the others around the best found so far, ever closer. The error of a set is the root of the
 //! mean square of (ours − published) / scale over the suite's `[[published]]` values, where the scale is the published uncertainty and at least 5 % of the value. A set whose
-//! requests do not show the published facts is not run. The chosen set is tried again on seeds that the search never saw.
+//! requests do not show the published facts is not run, and one that is far behind the best on the first seeds is not run on the others. The chosen set is tried again on seeds
+//! that the search never saw. A search depends on its seed alone, so what an interrupted one found is taken over by the next.
 
 mod spec;
 
@@ -15,6 +16,7 @@ use cr_report::published::{Beside, Bound, Published};
 use cr_report::record::Stored;
 use cr_trace::stats::TraceStats;
 use cr_trace::stream;
+use serde::{Deserialize, Serialize};
 use spec::Places;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,14 +32,34 @@ const UNMEASURED: f64 = 5.0;
 /// The least scale of a deviation, as a share of the published value.
 const LEAST_SCALE: f64 = 0.05;
 
+/// On the first seeds a set may be so many times as far off as the best, or it is tried no further.
+const SCREEN: f64 = 1.25;
+
 /// One set of parameters and its error.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
     /// Values by field.
     pub set: BTreeMap<String, Value>,
-    /// The error; none where the requests do not show the facts.
+    /// The error; none where the requests do not show the facts, or where the first seeds ruled the set out.
     pub error: Option<f64>,
-    places: Places,
+    /// The error on the first seeds, where the search screens by them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub screened_error: Option<f64>,
+    /// What it took, in seconds.
+    #[serde(default)]
+    pub spent_s: f64,
+}
+
+/// How a search is made.
+pub struct Searching<'a> {
+    /// Runs at a time.
+    pub jobs: usize,
+    /// Time for all evaluations, those of `known` included.
+    pub limit_s: Option<f64>,
+    /// What an earlier search with this specification found, in its order.
+    pub known: &'a [Evaluation],
+    /// Set to stop.
+    pub interrupt: &'a AtomicBool,
 }
 
 /// What the search came to.
@@ -51,6 +73,8 @@ pub struct Fitted {
     pub beside: Vec<(Published, Beside)>,
     /// Sets that were tried.
     pub evaluations: u32,
+    /// What they took, in seconds.
+    pub spent_s: f64,
 }
 
 /// Searches until the evaluations, the time or the patience of whoever interrupts are used up.
@@ -60,36 +84,45 @@ pub struct Fitted {
 pub fn fit(
     spec: &FitSpec,
     suite: &Suite,
-    jobs: usize,
-    until: Option<Instant>,
-    interrupt: &AtomicBool,
+    how: &Searching<'_>,
     tell: &mut dyn FnMut(u32, &Evaluation),
 ) -> Result<Fitted, ReplayError> {
     if suite.published.is_empty() {
         return Err(ReplayError::Config("the suite has no [[published]] values to fit to".into()));
     }
-    let over = || until.is_some_and(|until| Instant::now() >= until) || interrupt.load(Ordering::Relaxed);
-    let search = Search { spec, suite, jobs, interrupt };
+    let search = Search { spec, suite, jobs: how.jobs, interrupt: how.interrupt };
     let mut rng = stream(spec.seed, "fit");
-    let mut tried: Vec<Evaluation> = Vec::new();
-    let mut count = 0;
-    while count < spec.evaluations && (tried.is_empty() || !over()) {
+    let mut tried: Vec<(Evaluation, Places)> = Vec::new();
+    let (mut count, mut spent_s) = (0, 0.0);
+    let over = |spent_s: f64| {
+        how.limit_s.is_some_and(|limit_s| spent_s >= limit_s) || how.interrupt.load(Ordering::Relaxed)
+    };
+    while count < spec.evaluations && (tried.is_empty() || !over(spent_s)) {
         let places = match f64::from(count) / f64::from(spec.evaluations) {
             progress if progress >= 0.5 && !tried.is_empty() => {
                 let elite = &tried[count as usize % tried.len().min(ELITE)];
-                spec::near(&elite.places, 0.5 * (1.05 - progress), &mut rng)
+                spec::near(&elite.1, 0.5 * (1.05 - progress), &mut rng)
             }
             _ => spec::anywhere(spec.parameter.len(), &mut rng),
         };
-        let Some(evaluation) = search.evaluate(places)? else { break };
+        let set = search.set(&places);
+        let known = how.known.get(count as usize).filter(|known| known.set == set).cloned();
+        let best = tried.iter().filter_map(|(evaluation, _)| evaluation.screened_error).reduce(f64::min);
+        let evaluation = match known {
+            Some(known) => Some(known),
+            None => search.evaluate(set, best)?,
+        };
+        let Some(evaluation) = evaluation else { break };
         count += 1;
+        spent_s += evaluation.spent_s;
         tell(count, &evaluation);
         if evaluation.error.is_some() {
-            tried.push(evaluation);
-            tried.sort_by(|a, b| a.error.unwrap_or(f64::MAX).total_cmp(&b.error.unwrap_or(f64::MAX)));
+            tried.push((evaluation, places));
+            let error = |tried: &(Evaluation, Places)| tried.0.error.unwrap_or(f64::MAX);
+            tried.sort_by(|a, b| error(a).total_cmp(&error(b)));
         }
     }
-    let Some(best) = tried.into_iter().next() else {
+    let Some((best, _)) = tried.into_iter().next() else {
         return Err(ReplayError::Config(
             "no set of parameters was tried to its end; the facts may rule out all of them".into(),
         ));
@@ -97,7 +130,7 @@ pub fn fit(
     let beside = search.beside(&best.set, &spec.held_out_seeds)?;
     let held_out_error = beside.as_ref().map(|beside| error(&suite.published, beside));
     let beside = suite.published.iter().cloned().zip(beside.unwrap_or_default()).collect();
-    Ok(Fitted { best, held_out_error, beside, evaluations: count })
+    Ok(Fitted { best, held_out_error, beside, evaluations: count, spent_s })
 }
 
 struct Search<'a> {
@@ -108,18 +141,39 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// None where it was interrupted.
-    fn evaluate(&self, places: Places) -> Result<Option<Evaluation>, ReplayError> {
-        let named = self.spec.parameter.iter().zip(&places);
-        let set: BTreeMap<String, Value> =
-            named.map(|(parameter, &place)| (parameter.field.clone(), parameter.at(place))).collect();
-        let suite = self.with(&set, &self.spec.search_seeds)?;
-        if !self.shows_facts(&suite)? {
-            return Ok(Some(Evaluation { set, error: None, places }));
+    fn set(&self, places: &Places) -> BTreeMap<String, Value> {
+        let named = self.spec.parameter.iter().zip(places);
+        named.map(|(parameter, &place)| (parameter.field.clone(), parameter.at(place))).collect()
+    }
+
+    /// Tries a set, on the first seeds only where it is far behind `best` on them; none where it was interrupted.
+    fn evaluate(
+        &self,
+        set: BTreeMap<String, Value>,
+        best: Option<f64>,
+    ) -> Result<Option<Evaluation>, ReplayError> {
+        let started = Instant::now();
+        let mut found = Evaluation { set, error: None, screened_error: None, spent_s: 0.0 };
+        let seeds = &self.spec.search_seeds;
+        if self.shows_facts(&self.with(&found.set, seeds)?)? {
+            let Some(goes_on) = self.screen(&mut found, best)? else { return Ok(None) };
+            if goes_on {
+                let Some(beside) = self.beside(&found.set, seeds)? else { return Ok(None) };
+                found.error = Some(error(&self.suite.published, &beside));
+            }
         }
-        let Some(beside) = self.beside(&set, &self.spec.search_seeds)? else { return Ok(None) };
-        let error = Some(error(&self.suite.published, &beside));
-        Ok(Some(Evaluation { set, error, places }))
+        found.spent_s = started.elapsed().as_secs_f64();
+        Ok(Some(found))
+    }
+
+    /// Whether a set is worth all seeds; none where it was interrupted.
+    fn screen(&self, found: &mut Evaluation, best: Option<f64>) -> Result<Option<bool>, ReplayError> {
+        let Some(count) = self.spec.screen_seeds else { return Ok(Some(true)) };
+        let first = self.spec.search_seeds.get(..count).unwrap_or(&self.spec.search_seeds);
+        let Some(beside) = self.beside(&found.set, first)? else { return Ok(None) };
+        let screened = error(&self.suite.published, &beside);
+        found.screened_error = Some(screened);
+        Ok(Some(best.is_none_or(|best| screened <= SCREEN * best)))
     }
 
     fn with(&self, set: &BTreeMap<String, Value>, seeds: &[u64]) -> Result<Suite, ReplayError> {

@@ -20,6 +20,9 @@ pub struct FitSpec {
     pub evaluations: u32,
     /// Seeds of the runs of the search.
     pub search_seeds: Vec<u64>,
+    /// So many of them first: a set that is far behind the best on those is tried no further.
+    #[serde(default)]
+    pub screen_seeds: Option<usize>,
     /// Seeds on which the chosen set is tried at the end.
     pub held_out_seeds: Vec<u64>,
     /// The rates of the search, where the suite's own ladder has more than it needs.
@@ -80,6 +83,9 @@ impl FitSpec {
             }
             () if spec.search_seeds.is_empty() || spec.held_out_seeds.is_empty() => {
                 Some("give search_seeds and held_out_seeds".into())
+            }
+            () if spec.screen_seeds.is_some_and(|count| count == 0 || count >= spec.search_seeds.len()) => {
+                Some("screen_seeds must leave some of search_seeds".into())
             }
             () => match spec.search_seeds.iter().find(|seed| spec.held_out_seeds.contains(seed)) {
                 Some(seed) => Some(format!("seed {seed} is searched with and held out; it must not be both")),

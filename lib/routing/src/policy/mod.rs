@@ -31,7 +31,7 @@ pub use flat::Flat;
 pub use ladder::{Ladder, Rung};
 pub use least_loaded::LeastLoaded;
 pub use lru_oracle::LruOracle;
-pub use preble::Preble;
+pub use preble::{Preble, PrebleTuning, Redirect};
 pub use registry::{PolicyConfig, PolicyError, PolicyTuning, build, build_tuned, names, routes_by_table};
 pub use ring::{DEFAULT_VNODES, Ring};
 pub use round_robin::RoundRobin;

@@ -1,14 +1,15 @@
 //! `preble`: exploit a cached prefix where more is cached than missed, else explore by cost (E2).
 //!
 //! Rule: let the longest match of the prompt over all shards that are up be c tokens of p. If c > p − c, take the cheapest
-//! among the holders of that match; if that one is the most loaded of all and its load is above 1.5 × the least, take the
-//! least loaded instead. Otherwise take the shard of the least L + M + P, where for each shard
+//! among the holders of that match; if that one is overloaded, take the least loaded instead. Otherwise take the shard of the
+//! least L + M + P, where for each shard
 //!
 //! * L = Σ over its requests of the last 3 minutes of prefill(missed) + decode(average output),
 //! * M = Σ over what it would evict of prefill(it) × its hit rate (times sent / requests of the last 3 minutes),
 //! * P = prefill(missed here).
 //!
-//! Load is L; costs are seconds of the cost model, the decode of a token its marginal cost beside other sequences; the
+//! Load is L. Overloaded is, by [`Redirect`], the most loaded shard above 1.5 × the least (as Preble rebalances: the default), any shard
+//! above 1.5 × the least, or any above 1.5 × the mean (a load cap); CacheRoute's paper states the factor and not the rule. costs are seconds of the cost model, the decode of a token its marginal cost beside other sequences; the
 //! average output is 45 tokens until requests have finished. Ties at random. Prefixes are those of the router's own index.
 //! Source: Preble, arXiv 2407.00023. A lone hot prefix is served by few shards until the 1.5 rule redirects it.
 
@@ -17,17 +18,46 @@ use super::{Departure, Policy, PolicyTuning, choose};
 use crate::view::FleetView;
 use cr_cost::{CostModel, StepWork};
 use cr_trace::{Request, ShardId, Stream, Time};
+use serde::{Deserialize, Serialize};
 
-/// The history that loads look back on, in seconds; kept second by second.
-const WINDOW_S: usize = 180;
+/// When the holder of a prefix gives its request to the least loaded shard.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Redirect {
+    /// It is the most loaded of all, and its load is above the ratio times the least.
+    #[default]
+    Heaviest,
+    /// Its load is above the ratio times the least.
+    OverLeast,
+    /// Its load is above the ratio times the mean.
+    OverMean,
+}
 
-/// Above this ratio of the highest to the lowest load the highest gives way.
-const IMBALANCE: f64 = 1.5;
+/// What the papers leave open of `preble`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PrebleTuning {
+    /// The history that loads look back on, in whole seconds from 1 to an hour; kept second by second.
+    pub window_s: u32,
+    /// The ratio of loads above which a holder gives way.
+    pub load_ratio: f64,
+    /// To what that ratio is held.
+    pub redirect: Redirect,
+}
+
+impl Default for PrebleTuning {
+    /// Three minutes, 1.5, and only the most loaded gives way.
+    fn default() -> PrebleTuning {
+        PrebleTuning { window_s: 180, load_ratio: 1.5, redirect: Redirect::Heaviest }
+    }
+}
+
+/// A longer history is a slip of the keyboard: one hour.
+pub(super) const MAX_WINDOW_S: u32 = 3_600;
 
 /// Output tokens of a request, until some have finished.
 const DEFAULT_OUTPUT: f64 = 45.0;
 
-/// Sums over the last three minutes, second by second: memory does not grow with the requests.
+/// Sums over the window, second by second: memory does not grow with the requests.
 #[derive(Clone, Debug)]
 struct Recent {
     seconds: Vec<(f64, u32)>,
@@ -38,8 +68,14 @@ struct Recent {
 }
 
 impl Recent {
-    fn new() -> Recent {
-        Recent { seconds: vec![(0.0, 0); WINDOW_S], last: 0, cost_s: 0.0, requests: 0 }
+    fn new(window_s: u32) -> Recent {
+        Recent { seconds: vec![(0.0, 0); window_s.max(1) as usize], last: 0, cost_s: 0.0, requests: 0 }
+    }
+
+    /// Nothing, from this second on.
+    fn clear(&mut self, second: u64) {
+        self.seconds.fill((0.0, 0));
+        (self.last, self.cost_s, self.requests) = (second, 0.0, 0);
     }
 
     /// Forgets what is older than the window, `second` seconds after the start.
@@ -47,12 +83,13 @@ impl Recent {
         if second <= self.last {
             return;
         }
-        if second - self.last >= WINDOW_S as u64 {
-            *self = Recent { last: second, ..Recent::new() };
+        let window_s = self.seconds.len();
+        if second - self.last >= window_s as u64 {
+            self.clear(second);
             return;
         }
         for gone in self.last + 1..=second {
-            let (cost_s, requests) = std::mem::take(&mut self.seconds[gone as usize % WINDOW_S]);
+            let (cost_s, requests) = std::mem::take(&mut self.seconds[gone as usize % window_s]);
             self.cost_s -= cost_s;
             self.requests -= requests;
         }
@@ -64,7 +101,8 @@ impl Recent {
     }
 
     fn add(&mut self, cost_s: f64) {
-        let slot = &mut self.seconds[self.last as usize % WINDOW_S];
+        let window_s = self.seconds.len();
+        let slot = &mut self.seconds[self.last as usize % window_s];
         slot.0 += cost_s;
         slot.1 += 1;
         self.cost_s += cost_s;
@@ -76,6 +114,7 @@ impl Recent {
 #[derive(Clone, Debug)]
 pub struct Preble {
     cost: CostModel,
+    tuning: PrebleTuning,
     index: PrefixIndex,
     recent: Vec<Recent>,
     now: Time,
@@ -89,8 +128,9 @@ impl Preble {
     pub fn new(shards: u32, tuning: &PolicyTuning) -> Preble {
         Preble {
             cost: tuning.cost.clone(),
+            tuning: tuning.preble,
             index: PrefixIndex::new(shards, tuning.kv_tokens),
-            recent: vec![Recent::new(); shards as usize],
+            recent: vec![Recent::new(tuning.preble.window_s); shards as usize],
             now: Time::ZERO,
             finished: 0,
             output_tokens: 0,
@@ -148,12 +188,22 @@ impl Preble {
             return choose::least_by(view.up(), cost, rng);
         }
         let holder = choose::least_by(view.up().filter(|&shard| cached(shard) == longest), cost, rng)?;
-        let loads = || view.up().map(|shard| self.load_s(shard));
-        let (least, most) = (loads().fold(f64::INFINITY, f64::min), loads().fold(0.0, f64::max));
-        if self.load_s(holder) == most && most > IMBALANCE * least {
+        if self.overloaded(holder, view) {
             return choose::least_by(view.up(), |shard| self.load_s(shard), rng);
         }
         Some(holder)
+    }
+
+    /// Whether a holder gives way.
+    fn overloaded(&self, holder: ShardId, view: &FleetView<'_>) -> bool {
+        let loads = || view.up().map(|shard| self.load_s(shard));
+        let (load, ratio) = (self.load_s(holder), self.tuning.load_ratio);
+        let least = || loads().fold(f64::INFINITY, f64::min);
+        match self.tuning.redirect {
+            Redirect::Heaviest => load > ratio * least() && load == loads().fold(0.0, f64::max),
+            Redirect::OverLeast => load > ratio * least(),
+            Redirect::OverMean => load * loads().count() as f64 > ratio * loads().sum::<f64>(),
+        }
     }
 }
 
@@ -195,7 +245,7 @@ impl Policy for Preble {
         if !up {
             self.index.clear(shard);
             if let Some(recent) = self.recent.get_mut(shard.index()) {
-                *recent = Recent { last: recent.last, ..Recent::new() };
+                recent.clear(recent.last);
             }
         }
     }
@@ -240,8 +290,25 @@ mod tests {
     }
 
     #[test]
+    fn who_gives_way_is_a_choice() {
+        let with = |redirect, loads: &[f64]| {
+            let mut policy = preble(loads);
+            policy.tuning.redirect = redirect;
+            decide(&policy, 100, &[60, 0, 0])
+        };
+        // The holder is neither the most loaded nor above 1.5 times the mean, but 1.6 times the least.
+        let loads = [1.6, 9.0, 1.0];
+        assert_eq!(with(Redirect::Heaviest, &loads), 0);
+        assert_eq!(with(Redirect::OverLeast, &loads), 2);
+        assert_eq!(with(Redirect::OverMean, &loads), 0);
+        // Above 1.5 times the mean of 2.
+        assert_eq!(with(Redirect::OverMean, &[3.2, 1.8, 1.0]), 2);
+        assert_eq!(with(Redirect::OverMean, &[2.9, 2.1, 1.0]), 0);
+    }
+
+    #[test]
     fn loads_are_forgotten_after_three_minutes() {
-        let mut recent = Recent::new();
+        let mut recent = Recent::new(PrebleTuning::default().window_s);
         recent.age(10);
         recent.add(2.0);
         recent.age(100);

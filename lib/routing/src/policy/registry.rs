@@ -2,7 +2,7 @@
 
 use super::{
     CacheRoute, Chwbl, DEFAULT_VNODES, DualMap, Flat, Ladder, LeastLoaded, LruOracle, Policy, Preble,
-    RoundRobin, Rung, Sticky,
+    PrebleTuning, Redirect, RoundRobin, Rung, Sticky, preble::MAX_WINDOW_S,
 };
 use crate::table::{MAX_SHARDS, RoutingTable};
 use cr_cost::CostModel;
@@ -39,6 +39,8 @@ pub struct PolicyTuning {
     pub kv_tokens: u64,
     /// `preble`: what prefill and decode cost.
     pub cost: CostModel,
+    /// `preble`: its window and when it redirects.
+    pub preble: PrebleTuning,
 }
 
 impl Default for PolicyTuning {
@@ -51,6 +53,7 @@ impl Default for PolicyTuning {
             drain_tokens_per_s: 1_000.0 / 0.07988,
             kv_tokens: 40_071 * 16,
             cost: published_cost(),
+            preble: PrebleTuning::default(),
         }
     }
 }
@@ -76,12 +79,25 @@ impl PolicyTuning {
                 "TTFT within {} s, {:.0} prefill tokens/s, {kv} KV tokens a shard",
                 self.slo_ttft_s, self.drain_tokens_per_s
             )),
-            "preble" => Some(format!("cost model {}, {kv} KV tokens a shard", self.cost.name)),
+            "preble" => {
+                Some(format!("cost model {}, {kv} KV tokens a shard; {}", self.cost.name, self.preble))
+            }
             "lru-oracle" => Some(format!(
                 "{kv} KV tokens a shard; every router sees where each key was last sent, at once"
             )),
             _ => None,
         }
+    }
+}
+
+impl std::fmt::Display for PrebleTuning {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let who = match self.redirect {
+            Redirect::Heaviest => "the most loaded gives way above",
+            Redirect::OverLeast | Redirect::OverMean => "a holder gives way above",
+        };
+        let of = if self.redirect == Redirect::OverMean { "mean" } else { "least" };
+        write!(f, "{who} {} times the {of} load of {} s", self.load_ratio, self.window_s)
     }
 }
 
@@ -128,6 +144,12 @@ pub enum PolicyError {
         value: f64,
         /// What it must be.
         rule: &'static str,
+    },
+    /// A history of nothing, or one that is absurd.
+    #[error("preble_window_s is {window_s}; it must be from 1 to {MAX_WINDOW_S}")]
+    Window {
+        /// Seconds.
+        window_s: u32,
     },
     /// The table is for another fleet.
     #[error("the table is for {table} shards, the fleet has {shards}")]
@@ -192,11 +214,16 @@ pub fn build_tuned(
         ("epsilon", tuning.epsilon, true),
         ("slo_ttft_s", tuning.slo_ttft_s, true),
         ("drain_tokens_per_s", tuning.drain_tokens_per_s, false),
+        ("preble_load_ratio", tuning.preble.load_ratio, false),
     ] {
         if !(value.is_finite() && (value > 0.0 || (may_be_zero && value == 0.0))) {
             let rule = if may_be_zero { "not negative" } else { "above 0" };
             return Err(PolicyError::Tuning { field, value, rule });
         }
+    }
+    let window_s = tuning.preble.window_s;
+    if window_s == 0 || window_s > MAX_WINDOW_S {
+        return Err(PolicyError::Window { window_s });
     }
     let PolicyConfig { shards, vnodes, .. } = *config;
     if shards == 0 || shards > MAX_SHARDS {
