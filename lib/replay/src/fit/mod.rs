@@ -1,7 +1,7 @@
 //! Fitting what a publication leaves unsaid: a seeded random search, coarse to fine, over parameters of a suite.
 //!
 //! The first half of the evaluations lie anywhere; the others around the best found so far, ever closer. The error of a set is the root of the
-//! mean square of (ours − published) / scale over the suite's `[[published]]` values, where the scale is the published uncertainty and at least 5 % of the value. A set whose
+//! mean square of (ours − published) / scale over the suite's `[[published]]` values, where the scale is the published uncertainty and at least a tenth of the value. A set whose
 //! requests do not show the published facts is not run, and one that is far behind the best on the first seeds is not run on the others. The chosen set is tried again on seeds
 //! that the search never saw. A search depends on its seed alone, so what an interrupted one found is taken over by the next.
 
@@ -27,10 +27,10 @@ use toml::Value;
 const ELITE: usize = 4;
 
 /// The error of a value that was not measured, and the most that any value counts: one that no parameter brings near must not rule the search.
-const UNMEASURED: f64 = 5.0;
+const UNMEASURED: f64 = 10.0;
 
 /// The least scale of a deviation, as a share of the published value.
-const LEAST_SCALE: f64 = 0.05;
+const LEAST_SCALE: f64 = 0.1;
 
 /// On the first seeds a set may be so many times as far off as the best, or it is tried no further.
 const SCREEN: f64 = 1.25;
