@@ -4,8 +4,9 @@ use crate::args::{EngineArgs, PoolArgs};
 use crate::{engine, report};
 use clap::{Args, ValueEnum};
 use cr_cli::signals::Interrupt;
-use cr_cli::{CommonArgs, Exit, Input, InputContext, Progress, bad_input, quantity};
+use cr_cli::{CommonArgs, Exit, Input, InputContext, Output, Progress, bad_input, quantity};
 use cr_replay::gate::{Gate, GateSpec, Shadow, Tolerance, decide};
+use cr_replay::sink::{EventSink, JsonLines};
 use cr_report::SuiteReport;
 use cr_report::format::{percent, rate, ratio, seconds};
 use cr_report::record::Stored;
@@ -13,6 +14,7 @@ use cr_trace::{Request, TraceReader};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 /// How the answer is written.
@@ -78,6 +80,9 @@ pub(crate) struct GateArgs {
     /// How the answer is written
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
+    /// Write the events of all replays, one after the other, and then what the gate says, to this file
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<String>,
     /// Write a report of all replays into this folder
     #[arg(long, value_name = "DIR")]
     report: Option<PathBuf>,
@@ -90,6 +95,9 @@ pub(crate) fn run(args: &GateArgs, common: &CommonArgs) -> anyhow::Result<Exit> 
     if let Some(dir) = &args.report {
         report::prepare(dir)?;
     }
+    let events = args.output.as_deref().map(|path| Output::create(Some(path))).transpose()?;
+    let events =
+        events.map(|output| Mutex::new(Box::new(JsonLines::new(output)) as Box<dyn EventSink + Send>));
     let input = Input::open(&args.trace)?;
     let trace: Vec<Request> =
         TraceReader::new(input.reader, &input.name).bad_input()?.collect::<Result<_, _>>().bad_input()?;
@@ -102,7 +110,7 @@ pub(crate) fn run(args: &GateArgs, common: &CommonArgs) -> anyhow::Result<Exit> 
         return Ok(Exit::Interrupted);
     };
     let progress = Progress::new(common, "gate", "replays", Some(shadow.replays()));
-    let made = shadow.compare(&knee, jobs(args.jobs), &|| progress.inc(1));
+    let made = shadow.compare(&knee, jobs(args.jobs), events.as_ref(), &|| progress.inc(1));
     progress.finish();
     let Some(made) = made.map_err(crate::run::classify)? else { return Ok(Exit::Interrupted) };
     let suite = SuiteReport {
@@ -117,6 +125,11 @@ pub(crate) fn run(args: &GateArgs, common: &CommonArgs) -> anyhow::Result<Exit> 
     let Some(gate) = decide(&stored.record, &knee, Tolerance(args.tolerance)) else {
         anyhow::bail!("the replays lack a policy or a rate");
     };
+    if let Some(events) = &events {
+        let mut sink = events.lock().unwrap_or_else(PoisonError::into_inner);
+        sink.event(&gate.event())?;
+        sink.flush()?;
+    }
     if let Some(dir) = &args.report {
         report::write(dir, &suite, engine.device(), started)?;
     }

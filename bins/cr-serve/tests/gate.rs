@@ -62,6 +62,15 @@ fn much_to_reuse_and_caches_too_small_for_all_of_it_is_enabled() {
             .contains("# Gate: cacheroute for flat")
     );
 
+    // The events of all replays, and what the gate says as their last line.
+    let events = folder.path().join("events.ndjson");
+    gate(&[&trace, "--format", "json", "-o", events.to_str().expect("is text")]);
+    let events = std::fs::read_to_string(events).expect("was written");
+    assert_eq!(events.matches("\"event\":\"header\"").count(), 2 * 8 * 3);
+    let last: Value = serde_json::from_str(events.lines().last().unwrap_or_default()).expect("is JSON");
+    assert_eq!((&last["event"], &last["decision"]), (&"gate".into(), &"enable".into()));
+    assert_eq!(last["reasons"], gate_says["reasons"]);
+
     // The same again, whatever the number of jobs; and for people.
     assert_eq!(json(&gate(&[&trace, "--format", "json", "--jobs", "1"])), gate_says);
     let text = String::from_utf8(gate(&[&trace]).stdout).expect("is text");

@@ -37,6 +37,8 @@ pub enum Event {
     Fault(Fault),
     /// Something a reader of the numbers should know.
     Warning(Warning),
+    /// What a gate says, after the runs that it is from.
+    Gate(Gate),
     /// The last line.
     Summary(Box<Summary>),
 }
@@ -242,10 +244,10 @@ fn none_sent_again(n: &u32) -> bool {
 }
 
 impl Event {
-    /// When it happened, in seconds of run time; none for the header and the summary.
+    /// When it happened, in seconds of run time; none for the header, the summary and what a gate says.
     pub fn t_s(&self) -> Option<f64> {
         match self {
-            Event::Header(_) | Event::Summary(_) => None,
+            Event::Header(_) | Event::Summary(_) | Event::Gate(_) => None,
             Event::Finish(event) => Some(event.t_s),
             Event::Fail(event) => Some(event.t_s),
             Event::Shards(event) => Some(event.t_s),
@@ -392,4 +394,17 @@ pub struct Warning {
     pub name: String,
     /// In words, with numbers.
     pub detail: String,
+}
+
+/// What a gate says: whether one policy may replace another.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Gate {
+    /// `enable`, `tie` or `keep`.
+    pub decision: String,
+    /// The policy in service.
+    pub baseline: String,
+    /// The one that would replace it.
+    pub candidate: String,
+    /// Why, a sentence each, what decided first.
+    pub reasons: Vec<String>,
 }

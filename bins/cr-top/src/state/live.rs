@@ -1,7 +1,7 @@
 //! One run as it is now: everything that a view draws, and nothing that grows with the length of the run.
 
 use cr_report::aggregate::ShardTotals;
-use cr_report::events::{Event, Fail, FailReason, Fault, Finish, Header, Plan};
+use cr_report::events::{Event, Fail, FailReason, Fault, Finish, Gate, Header, Plan};
 use cr_report::summary::Summary;
 use cr_routing::table::RoutingTable;
 use std::collections::VecDeque;
@@ -121,6 +121,7 @@ impl Live {
                 self.pass(warning.t_s);
                 self.log.push(warning.t_s, Kind::Warning, format!("{}: {}", warning.name, warning.detail));
             }
+            Event::Gate(gate) => self.gate(gate),
             Event::Summary(summary) => {
                 self.phase = Phase::Ended;
                 let end = if summary.complete { "the run is over" } else { "the run was stopped" };
@@ -242,6 +243,14 @@ impl Live {
             plan.imbalance
         );
         self.log.push(plan.t_s, Kind::Plan, text);
+    }
+
+    fn gate(&mut self, gate: &Gate) {
+        let Gate { decision, baseline, candidate, reasons } = gate;
+        self.log.push(self.t_s, Kind::Gate, format!("{decision}: {candidate} instead of {baseline}"));
+        for reason in reasons {
+            self.log.push(self.t_s, Kind::Gate, reason.clone());
+        }
     }
 
     fn fault(&mut self, fault: &Fault) {

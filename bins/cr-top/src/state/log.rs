@@ -16,6 +16,8 @@ pub enum Kind {
     Warning,
     /// A routing table was installed.
     Plan,
+    /// What a gate says.
+    Gate,
     /// A request failed.
     Fail,
     /// A line of the stream that is no event.
@@ -32,6 +34,7 @@ impl Kind {
             Kind::Recovery => "recovery",
             Kind::Warning => "warning",
             Kind::Plan => "plan",
+            Kind::Gate => "gate",
             Kind::Fail => "fail",
             Kind::BadLine => "bad line",
             Kind::Note => "note",

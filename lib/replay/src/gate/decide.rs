@@ -5,6 +5,7 @@
 
 use super::{Knee, LOW, NEAR, RUNGS};
 use cr_report::capacity::Capacity;
+use cr_report::events;
 use cr_report::format::{percent, plus_minus, rate, ratio, seconds, seconds_plus_minus};
 use cr_report::record::Record;
 use cr_report::result::Aggregate;
@@ -24,6 +25,18 @@ pub enum Decision {
     Tie,
     /// The candidate is worse; keep the baseline.
     Keep,
+}
+
+impl Gate {
+    /// As the last line of its runs' events.
+    pub fn event(&self) -> events::Event {
+        events::Event::Gate(events::Gate {
+            decision: self.decision.word().into(),
+            baseline: self.baseline.clone(),
+            candidate: self.candidate.clone(),
+            reasons: self.reasons.clone(),
+        })
+    }
 }
 
 impl Decision {

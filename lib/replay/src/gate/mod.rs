@@ -11,7 +11,7 @@ pub use decide::{Decision, Gate, Load, Tolerance, decide};
 pub use stretch::{natural_qps, stretched};
 
 use crate::run::{Outcome, RunSpec, run};
-use crate::sink::NoSink;
+use crate::sink::{EventSink, NoSink};
 use crate::{Engine, PlanFrom, ReplayError, Stop, parallel};
 use cr_engine::ShardConfig;
 use cr_report::design::Design;
@@ -20,6 +20,7 @@ use cr_report::objective::Objective;
 use cr_report::{RunReport, SuiteReport};
 use cr_trace::Request;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, PoisonError};
 
 /// Rates at which both policies are replayed, as shares of the knee. The first is the low load, the one before the knee the near one.
 pub const RUNGS: [f64; 8] = [0.5, 0.7, 0.9, 1.1, 1.4, 1.8, 2.4, 3.2];
@@ -131,7 +132,13 @@ impl<'a> Shadow<'a> {
     }
 
     /// One replay at a rate; none where it was interrupted.
-    fn replay(&self, policy: &str, qps: f64, replicate: u32) -> Result<Option<RunReport>, ReplayError> {
+    fn replay(
+        &self,
+        policy: &str,
+        qps: f64,
+        replicate: u32,
+        sink: &mut dyn EventSink,
+    ) -> Result<Option<RunReport>, ReplayError> {
         let (spec, engine) = (self.spec, self.engine);
         let part = self.parts[replicate as usize % self.parts.len()];
         let share = |share: f64| (part.len() as f64 * share).floor() as u64;
@@ -162,7 +169,7 @@ impl<'a> Shadow<'a> {
         };
         let requests = stretched(part, natural_qps(part) / qps);
         let fleet = engine.fleet(spec.shards, spec.shard)?;
-        let outcome = run(&run_spec, fleet, requests.into_iter().map(Ok), &mut NoSink, self.interrupt)?;
+        let outcome = run(&run_spec, fleet, requests.into_iter().map(Ok), sink, self.interrupt)?;
         finished(outcome)
     }
 
@@ -177,7 +184,7 @@ impl<'a> Shadow<'a> {
             Some(slo_s) => slo_s,
             None => {
                 let light = three_digits(natural * LIGHTEST);
-                let Some(run) = self.replay(baseline, light, 0)? else { return Ok(None) };
+                let Some(run) = self.replay(baseline, light, 0, &mut NoSink)? else { return Ok(None) };
                 LIGHT_TIMES * run.summary.ttft_s.p99
             }
         };
@@ -185,7 +192,7 @@ impl<'a> Shadow<'a> {
         let passes = |qps: f64| -> Result<Option<bool>, ReplayError> {
             let count = self.spec.replicates.max(1) as usize;
             let runs = parallel::in_order(self.jobs(jobs), count, |replicate| {
-                self.replay(baseline, qps, replicate as u32)
+                self.replay(baseline, qps, replicate as u32, &mut NoSink)
             })?;
             let Some(runs) = runs.into_iter().collect::<Option<Vec<RunReport>>>() else { return Ok(None) };
             let meets = |run: &&RunReport| objective.met_by(&run.summary) && !run.summary.saturated;
@@ -231,7 +238,8 @@ impl<'a> Shadow<'a> {
         Ok(Some(Knee { qps: low, slo_ttft_p99_s: slo_s, natural_qps: natural, parts: self.parts.len() }))
     }
 
-    /// Replays both policies at every rung, as a suite's report; none where it was interrupted.
+    /// Replays both policies at every rung, as a suite's report; none where it was interrupted. Where somebody takes the `events`, one replay after
+    /// the other.
     ///
     /// # Errors
     /// A plan that cannot be made, or an engine that fails.
@@ -239,6 +247,7 @@ impl<'a> Shadow<'a> {
         &self,
         knee: &Knee,
         jobs: usize,
+        events: Option<&Mutex<Box<dyn EventSink + Send>>>,
         tick: &(dyn Fn() + Sync),
     ) -> Result<Option<SuiteReport>, ReplayError> {
         let spec = self.spec;
@@ -249,9 +258,16 @@ impl<'a> Shadow<'a> {
                 cells.extend([&*spec.baseline, &*spec.candidate].map(|policy| (policy, qps, replicate)));
             }
         }
-        let runs = parallel::in_order(self.jobs(jobs), cells.len(), |index| {
+        let jobs = if events.is_some() { 1 } else { self.jobs(jobs) };
+        let runs = parallel::in_order(jobs, cells.len(), |index| {
             let (policy, qps, replicate) = cells[index];
-            let run = self.replay(policy, qps, replicate);
+            let run = match events {
+                Some(events) => {
+                    let mut sink = events.lock().unwrap_or_else(PoisonError::into_inner);
+                    self.replay(policy, qps, replicate, &mut **sink)
+                }
+                None => self.replay(policy, qps, replicate, &mut NoSink),
+            };
             tick();
             run
         })?;

@@ -76,7 +76,7 @@ impl Aggregator {
         }
     }
 
-    /// Takes one event of the run. Headers, warnings and summaries change nothing.
+    /// Takes one event of the run. Headers, warnings, summaries and gates change nothing.
     pub fn observe(&mut self, event: &Event) {
         match event {
             Event::Finish(finish) => self.finish(finish),
@@ -92,7 +92,7 @@ impl Aggregator {
                 }
             }
             Event::Plan(plan) => self.timeline.plan(plan),
-            Event::Header(_) | Event::Warning(_) | Event::Summary(_) => {}
+            Event::Header(_) | Event::Warning(_) | Event::Summary(_) | Event::Gate(_) => {}
         }
     }
 
