@@ -1,7 +1,7 @@
 //! From flags to an engine and the limits of its shards.
 
 use crate::args::{Durations, EngineArgs, EngineKind, MeasureArgs, PoolArgs};
-use crate::model::ModelArgs;
+use crate::model::{ModelArgs, fetch};
 use cr_cli::{CommonArgs, InputContext, bad_input};
 use cr_cost::CostModel;
 use cr_engine::ShardConfig;
@@ -58,6 +58,7 @@ pub(crate) fn planned_config(
     common: &CommonArgs,
 ) -> anyhow::Result<ShardConfig> {
     let config = shard_config(pool, measure)?;
+    fetch(&model.model, common)?;
     let (options, _) = model.weights.options(measure.seed);
     let inspection = Inspection::of(&model.model, &options).bad_input()?;
     let Some(plan) = MemoryPlan::before_load(&inspection, &options.device, shards, pool.block_tokens) else {

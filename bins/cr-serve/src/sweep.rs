@@ -35,6 +35,9 @@ fn suite(
 ) -> anyhow::Result<Exit> {
     let mut suite = read(&args.suite)?;
     let instead = instead(args, &mut suite)?;
+    if let Some(model) = suite.model() {
+        crate::model::fetch(model, common)?;
+    }
     if let Some(share) = args.making.refine {
         suite.refine(share).map_err(|what| bad_input(format!("--refine: {what}")))?;
     }

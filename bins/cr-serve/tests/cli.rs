@@ -410,3 +410,21 @@ fn an_slo_over_nothing_is_no_pass() {
     let refused = refusal(&sim(&trace, &["--warmup", "10m", "--slo-ttft-p99", "1s", "--format", "json"]), 2);
     assert!(refused.contains("no request was measured"), "{refused}");
 }
+
+#[test]
+fn a_hub_model_that_cannot_be_had_is_one_sentence_with_the_place() {
+    let cache = tempfile::tempdir().expect("a folder");
+    let ask = |offline: &str| {
+        let mut command = cr_serve(&["model", "inspect", "no-org/no-model"]);
+        command.env("HF_HOME", cache.path()).env("HF_HUB_OFFLINE", offline).env_remove("HF_HUB_CACHE");
+        command.env("HF_ENDPOINT", "http://127.0.0.1:1").output().expect("starts")
+    };
+    for (offline, expect) in [("1", "HF_HUB_OFFLINE forbids"), ("0", "http://127.0.0.1:1 cannot be reached")]
+    {
+        let output = ask(offline);
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{error}");
+        assert!(error.contains(expect) && error.contains("hub/models--no-org--no-model"), "{error}");
+        assert_eq!(error.trim_end().lines().count(), 1, "{error}");
+    }
+}

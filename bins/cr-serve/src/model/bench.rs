@@ -44,6 +44,7 @@ struct Figures {
 
 pub(super) fn run(args: &BenchArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
     let subject = &args.subject;
+    super::fetch(&subject.model, common)?;
     let (options, _) = subject.weights.options(subject.seed);
     let weight_bytes = Inspection::of(&subject.model, &options).bad_input()?.weight_bytes;
     let begin = Instant::now();

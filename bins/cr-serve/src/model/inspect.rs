@@ -1,8 +1,8 @@
 //! `model inspect`: what a model is, and what fits.
 
-use super::{Subject, mib, print};
+use super::{Subject, fetch, mib, print};
 use clap::Args as ClapArgs;
-use cr_cli::{Exit, InputContext, bad_input, quantity};
+use cr_cli::{CommonArgs, Exit, InputContext, bad_input, quantity};
 use cr_engine::model::{Inspection, MemoryPlan, free_bytes};
 
 pub(super) const EXAMPLES: &str = "\
@@ -28,11 +28,12 @@ struct Fit {
     blocks: u64,
 }
 
-pub(super) fn run(args: &InspectArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(args: &InspectArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
     let subject = &args.subject;
     if subject.model.is_empty() {
         return Err(bad_input("name a model, such as llama-8m"));
     }
+    fetch(&subject.model, common)?;
     let (options, kind) = subject.weights.options(subject.seed);
     let inspection = Inspection::of(&subject.model, &options).bad_input()?;
     let plan = MemoryPlan::before_load(&inspection, &options.device, args.shards, args.block_tokens);

@@ -2,11 +2,13 @@
 
 mod bench;
 mod check;
+mod fetch;
 mod inspect;
 
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use cr_cli::{CommonArgs, Exit, InputContext, bad_input};
 use cr_engine::model::{LoadOptions, Loaded, Quant, load, pick_device};
+pub(crate) use fetch::fetch;
 use std::io::Write;
 
 /// Which model, and how its weights are stored.
@@ -48,6 +50,7 @@ impl WeightArgs {
         if model.is_empty() {
             return Err(bad_input("name a model, such as llama-8m"));
         }
+        fetch(model, common)?;
         let (options, kind) = self.options(seed);
         let loaded = load(model, &options).bad_input()?;
         for note in &loaded.notes {
@@ -102,7 +105,7 @@ enum TextFormat {
 
 pub(crate) fn run(command: &ModelCommand, common: &CommonArgs) -> anyhow::Result<Exit> {
     match command {
-        ModelCommand::Inspect(args) => inspect::run(args),
+        ModelCommand::Inspect(args) => inspect::run(args, common),
         ModelCommand::Check(args) => check::run(args, common),
         ModelCommand::Bench(args) => bench::run(args, common),
     }

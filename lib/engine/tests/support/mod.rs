@@ -1,6 +1,9 @@
 //! What the tests of the model share: tiny random checkpoints, and candle-transformers' Llama as the reference.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
+pub mod files;
+pub mod hub;
+
 use candle_core::{DType, Device, Result, Tensor};
 use candle_nn::VarBuilder;
 use candle_transformers::models::llama::{Cache, Config, Llama};

@@ -277,6 +277,14 @@ impl Suite {
         self.fault().map_or(Ok(()), Err)
     }
 
+    /// The model that it is served with, where it is a real one.
+    pub fn model(&self) -> Option<&str> {
+        match &self.engine {
+            EngineSpec::Model { model, .. } => Some(model),
+            EngineSpec::Sim { .. } => None,
+        }
+    }
+
     /// Serves with this model instead of the suite's engine; step times are measured.
     pub fn serve_with(&mut self, model: &str) {
         self.engine = EngineSpec::Model { model: model.into(), modelled: None };

@@ -1,10 +1,10 @@
-//! Loading a model: by built-in name, TOML, GGUF file, safetensors folder, or hub name.
+//! Loading a model: by built-in name, TOML, GGUF file, safetensors folder, or the name of a cached hub model.
 
 mod gguf;
-mod hub;
 mod safetensors;
 
 use crate::EngineError;
+use crate::model::hub::{Hub, HubName};
 use crate::model::linear::Product;
 use crate::model::weights::RandomWeights;
 use crate::model::{Model, ModelConfig, TextTokenizer, compute_dtype};
@@ -97,21 +97,20 @@ pub(super) enum Source {
 }
 
 /// Finds out what a model argument names, reading no weights: a built-in name, a TOML or GGUF file, a folder, or a hub
-/// name such as `org/name`.
+/// name such as `org/name` that [`Hub::fetch`] has put into the cache.
 ///
 /// # Errors
 /// Nothing of that name, or a file that cannot be read as what it is.
 pub(super) fn open(spec: &str) -> Result<Source, EngineError> {
-    let path = Path::new(spec);
+    let path = match HubName::of(spec) {
+        Some(name) => &Hub::from_env().cached(&name)?,
+        None => Path::new(spec),
+    };
     if path.is_dir() {
         return Ok(Source::Folder(safetensors::FolderModel::open(path)?));
     }
-    let has_extension = |extension: &str| path.extension().is_some_and(|e| e.eq_ignore_ascii_case(extension));
-    if has_extension("gguf") {
+    if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gguf")) {
         return Ok(Source::Gguf(gguf::GgufModel::open(path)?));
-    }
-    if !path.exists() && hub::is_hub_name(spec) && !has_extension("toml") {
-        return Ok(Source::Folder(safetensors::FolderModel::open(&hub::snapshot(spec)?)?));
     }
     Ok(Source::Random(ModelConfig::by_name_or_path(spec)?))
 }
