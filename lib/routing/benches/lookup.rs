@@ -4,10 +4,13 @@
 
 use cr_routing::planner::{PlanConfig, TableOptions, plan};
 use cr_routing::policy::{CacheRoute, Policy};
+use cr_routing::table::ShardSet;
 use cr_routing::{FleetView, RoutingTable, ShardView};
 use cr_trace::{ContentId, Key, Request, RequestId, Segment, Time, stream};
 use divan::{Bencher, counter::ItemsCount};
+use indexmap::IndexMap;
 use rand_distr::{Distribution, Zipf};
+use rustc_hash::FxBuildHasher;
 use std::sync::Arc;
 
 const KEYS: usize = 1_000_000;
@@ -45,6 +48,18 @@ fn request() -> Request {
         prompt: [Segment(ContentId::key("k"), 64)].into_iter().collect(),
         output_tokens: 1,
     }
+}
+
+/// What the table was before, for comparison: indices of a hash map into a list of keys, shards beside each.
+#[divan::bench]
+fn index_map(bencher: Bencher<'_, '_>) {
+    let table = table(30);
+    let map: IndexMap<Key, ShardSet, FxBuildHasher> =
+        table.places().map(|(key, shards)| (key.clone(), shards.into())).collect();
+    let keys = keys();
+    bencher
+        .counter(ItemsCount::new(DRAWS))
+        .bench(|| keys.iter().filter_map(|key| map.get(key)).map(|shards| shards.len()).sum::<usize>());
 }
 
 #[divan::bench]

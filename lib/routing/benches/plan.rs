@@ -26,7 +26,15 @@ fn config(keys: usize, shards: u32) -> PlanConfig {
     PlanConfig::new(shards, 10.0, 2.0 * keys as f64 / f64::from(shards))
 }
 
-const CASES: [(usize, u32); 4] = [(128_824, 30), (1_000_000, 30), (1_000_000, 1_024), (10_000_000, 30)];
+/// The same keys on 30 and on 1,024 shards: the larger fleet shall cost less than twice the time.
+const CASES: [(usize, u32); 6] = [
+    (128_824, 30),
+    (128_824, 1_024),
+    (1_000_000, 30),
+    (1_000_000, 1_024),
+    (10_000_000, 30),
+    (10_000_000, 1_024),
+];
 
 #[divan::bench(args = CASES, sample_count = 20, max_time = 10)]
 fn all_admitted(bencher: Bencher<'_, '_>, (keys, shards): (usize, u32)) {

@@ -3,6 +3,8 @@
 //! Two forms of one idea (Knuth, *The Art of Computer Programming* 3, 5.4.1). A [`WinnerTree`] can change any shard's
 //! load; a [`LoserTree`] only that of the present winner, and needs half the work for it.
 
+use std::hint::select_unpredictable;
+
 /// A load and its shard in one number that orders by load, then by shard: the bits of a float that is not negative order
 /// as the float does.
 fn pack(load: f64, shard: u32) -> u128 {
@@ -85,8 +87,10 @@ impl LoserTree {
         let mut node = (self.width + shard as usize) / 2;
         while node > 0 {
             let other = self.losers[node];
-            self.losers[node] = entry.max(other);
-            entry = entry.min(other);
+            // Who wins is as good as random: a branch would be foretold wrongly at every second level.
+            let changes = other < entry;
+            self.losers[node] = select_unpredictable(changes, entry, other);
+            entry = select_unpredictable(changes, other, entry);
             node /= 2;
         }
         self.winner = entry;

@@ -32,7 +32,7 @@ impl Policy for CacheRoute {
     fn route(&mut self, request: &Request, view: &FleetView<'_>, rng: &mut Stream) -> Option<ShardId> {
         let planned = self.table.as_ref().and_then(|table| table.shards_of(&request.key));
         planned
-            .and_then(|shards| choose::less_loaded(shards.iter().copied(), view, rng))
+            .and_then(|shards| choose::of_set(shards, view, rng))
             .or_else(|| choose::two_choices(view, rng))
     }
 

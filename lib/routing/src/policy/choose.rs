@@ -28,6 +28,14 @@ pub(crate) fn less_loaded(
     least_by(candidates.filter(|&id| view.shard(id).up), |id| view.shard(id).load, rng)
 }
 
+/// The same of a planned set: most keys have one shard, and then there is nothing to compare.
+pub(crate) fn of_set(shards: &[ShardId], view: &FleetView<'_>, rng: &mut Stream) -> Option<ShardId> {
+    match shards {
+        [only] => view.shard(*only).up.then_some(*only),
+        several => less_loaded(several.iter().copied(), view, rng),
+    }
+}
+
 /// The candidate of the least cost, ties at random (each tied one with the same chance).
 pub(crate) fn least_by<C: PartialOrd>(
     candidates: impl Iterator<Item = ShardId>,

@@ -1,6 +1,7 @@
 //! The routing table (`cacheroute.table/1`): which shards keep which key's prefix warm.
 //!
 //! * this file — the type and its lookups;
+//! * [`places`] — keys and shards, laid out for lookups;
 //! * [`wire`] — its JSON;
 //! * [`read`] — files with one table or with one table a line.
 //!
@@ -8,6 +9,7 @@
 //! key are distinct, ascending and exist, and every number is finite and not negative.
 
 mod error;
+mod places;
 pub mod read;
 mod sorted;
 mod wire;
@@ -16,8 +18,7 @@ pub use error::TableError;
 pub use read::{TableReader, read_tables, write_table};
 
 use cr_trace::{Key, ShardId, TraceDigest};
-use indexmap::IndexMap;
-use rustc_hash::FxBuildHasher;
+use places::Places;
 use smallvec::SmallVec;
 pub(crate) use sorted::sort_by_key;
 
@@ -67,7 +68,7 @@ pub struct TableMeta {
 pub struct RoutingTable {
     meta: TableMeta,
     /// Sorted by key.
-    places: IndexMap<Key, ShardSet, FxBuildHasher>,
+    places: Places,
     /// The rates that the plan was made from, cold keys included; sorted by key, empty where they were left out.
     rates: Vec<(Key, f64)>,
     /// The prefix of each key in tokens; sorted by key, empty where unknown or left out.
@@ -85,14 +86,9 @@ impl RoutingTable {
         if let Some(pair) = places.windows(2).find(|pair| pair[0].0 == pair[1].0) {
             return Err(TableError::key(&pair[0].0, "is there twice"));
         }
-        let table = RoutingTable {
-            meta,
-            places: places.into_iter().collect(),
-            rates: Vec::new(),
-            prefix_tokens: Vec::new(),
-        };
-        table.check()?;
-        Ok(table)
+        check_meta(&meta)?;
+        places.iter().try_for_each(|(key, shards)| check_place(key, shards, meta.shards))?;
+        Ok(RoutingTable { meta, places: Places::new(places), rates: Vec::new(), prefix_tokens: Vec::new() })
     }
 
     /// A table that admits nothing: every request is routed by power of two choices.
@@ -149,17 +145,17 @@ impl RoutingTable {
 
     /// The shards that keep this key warm, ascending; `None` for a key that is not admitted.
     pub fn shards_of(&self, key: &str) -> Option<&[ShardId]> {
-        self.places.get(key).map(SmallVec::as_slice)
+        self.places.get(key)
     }
 
     /// Whether the key has a place of its own.
     pub fn is_admitted(&self, key: &str) -> bool {
-        self.places.contains_key(key)
+        self.places.get(key).is_some()
     }
 
     /// The admitted keys and their shards, sorted by key.
     pub fn places(&self) -> impl ExactSizeIterator<Item = (&Key, &[ShardId])> {
-        self.places.iter().map(|(key, shards)| (key, shards.as_slice()))
+        self.places.iter()
     }
 
     /// The rates that the plan was made from, sorted by key; empty where the table does not carry them.
@@ -189,50 +185,6 @@ impl RoutingTable {
         self.shards_of(key)?.iter().copied().min_by(|a, b| load(a).total_cmp(&load(b)).then(a.cmp(b)))
     }
 
-    /// Checks the invariant; every constructor and reader ends here.
-    fn check(&self) -> Result<(), TableError> {
-        self.check_meta()?;
-        for (key, shards) in &self.places {
-            check_place(key, shards, self.meta.shards)?;
-        }
-        Ok(())
-    }
-
-    fn check_meta(&self) -> Result<(), TableError> {
-        let meta = &self.meta;
-        if meta.shards == 0 || meta.shards > MAX_SHARDS {
-            return Err(TableError::Shards { shards: meta.shards });
-        }
-        for (field, list, may_be_empty) in [
-            ("expected_load", &meta.expected_load, false),
-            ("shard_capacity", &meta.shard_capacity, true),
-            ("expected_work", &meta.expected_work, true),
-        ] {
-            if list.len() != meta.shards as usize && !(may_be_empty && list.is_empty()) {
-                return Err(TableError::PerShard { field, entries: list.len(), shards: meta.shards });
-            }
-        }
-        let numbers = [
-            ("qcap", meta.qcap),
-            ("warm_slots", meta.warm_slots),
-            ("capacity", meta.capacity),
-            ("from_s", meta.from_s),
-            ("admitted_rate", meta.admitted_rate),
-            ("cold_rate", meta.cold_rate),
-            ("imbalance", meta.imbalance),
-        ];
-        let lists = [
-            ("expected_load", &meta.expected_load),
-            ("shard_capacity", &meta.shard_capacity),
-            ("expected_work", &meta.expected_work),
-        ];
-        let lists = lists.into_iter().flat_map(|(field, list)| list.iter().map(move |&value| (field, value)));
-        match numbers.into_iter().chain(lists).find(|&(_, value)| !is_quantity(value)) {
-            Some((field, value)) => Err(TableError::Number { field, value }),
-            None => Ok(()),
-        }
-    }
-
     fn check_rates(&self) -> Result<(), TableError> {
         match self.rates.iter().find(|(_, rate)| !is_quantity(*rate)) {
             Some((key, rate)) => {
@@ -240,6 +192,40 @@ impl RoutingTable {
             }
             None => check_names(self.rates.iter().map(|(key, _)| key)),
         }
+    }
+}
+
+fn check_meta(meta: &TableMeta) -> Result<(), TableError> {
+    if meta.shards == 0 || meta.shards > MAX_SHARDS {
+        return Err(TableError::Shards { shards: meta.shards });
+    }
+    for (field, list, may_be_empty) in [
+        ("expected_load", &meta.expected_load, false),
+        ("shard_capacity", &meta.shard_capacity, true),
+        ("expected_work", &meta.expected_work, true),
+    ] {
+        if list.len() != meta.shards as usize && !(may_be_empty && list.is_empty()) {
+            return Err(TableError::PerShard { field, entries: list.len(), shards: meta.shards });
+        }
+    }
+    let numbers = [
+        ("qcap", meta.qcap),
+        ("warm_slots", meta.warm_slots),
+        ("capacity", meta.capacity),
+        ("from_s", meta.from_s),
+        ("admitted_rate", meta.admitted_rate),
+        ("cold_rate", meta.cold_rate),
+        ("imbalance", meta.imbalance),
+    ];
+    let lists = [
+        ("expected_load", &meta.expected_load),
+        ("shard_capacity", &meta.shard_capacity),
+        ("expected_work", &meta.expected_work),
+    ];
+    let lists = lists.into_iter().flat_map(|(field, list)| list.iter().map(move |&value| (field, value)));
+    match numbers.into_iter().chain(lists).find(|&(_, value)| !is_quantity(value)) {
+        Some((field, value)) => Err(TableError::Number { field, value }),
+        None => Ok(()),
     }
 }
 
