@@ -47,14 +47,9 @@ impl ContentId {
 
     /// `x:123`, without going through `fmt`: imports make dozens of these a request.
     fn numbered(scope: Scope, number: u64) -> ContentId {
-        let mut digits = itoa::Buffer::new();
-        let digits = digits.format(number).as_bytes();
-        let mut bytes = [0u8; 22];
-        bytes[..1].copy_from_slice(scope.letter().as_bytes());
-        bytes[1] = b':';
-        bytes[2..2 + digits.len()].copy_from_slice(digits);
-        let text = std::str::from_utf8(&bytes[..2 + digits.len()]).unwrap_or_default();
-        ContentId(CompactString::new(text))
+        let mut text = CompactString::const_new(scope.prefix());
+        text.push_str(itoa::Buffer::new().format(number));
+        ContentId(text)
     }
 
     /// Whether the text has the form `x:…` with a known scope letter and a name.
@@ -115,6 +110,18 @@ impl Scope {
             Scope::User => "u",
             Scope::Answer => "a",
             Scope::Block => "b",
+        }
+    }
+
+    /// The letter and the colon after it.
+    const fn prefix(self) -> &'static str {
+        match self {
+            Scope::Global => "g:",
+            Scope::Key => "k:",
+            Scope::Document => "d:",
+            Scope::User => "u:",
+            Scope::Answer => "a:",
+            Scope::Block => "b:",
         }
     }
 
@@ -180,6 +187,10 @@ mod tests {
     fn ids_carry_their_scope() {
         for scope in Scope::ALL {
             let id = ContentId::new(format!("{}:x", scope.letter()));
+            assert_eq!(
+                ContentId::numbered(scope, u64::MAX).as_str(),
+                format!("{}:{}", scope.letter(), u64::MAX)
+            );
             assert_eq!(id.scope(), Some(scope));
             assert!(ContentId::is_valid(id.as_str()));
         }

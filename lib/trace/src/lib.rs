@@ -24,6 +24,8 @@ pub mod content;
 pub mod digest;
 pub mod error;
 pub mod ids;
+pub mod json;
+mod line;
 pub mod lines;
 pub mod mooncake;
 pub mod native;

@@ -1,7 +1,7 @@
 //! Lines of a text input, with their numbers, in bounded memory.
 
 use crate::TraceError;
-use std::io::{BufRead, Read};
+use std::io::BufRead;
 
 /// A line longer than this is refused, so that a binary file or a lost line end cannot eat the memory.
 pub const MAX_LINE_BYTES: usize = 64 << 20;
@@ -38,14 +38,8 @@ impl<R: BufRead> Lines<R> {
     pub fn advance(&mut self) -> Result<bool, TraceError> {
         loop {
             self.buffer.clear();
-            let limit = MAX_LINE_BYTES as u64 + 1;
-            let read = self
-                .reader
-                .by_ref()
-                .take(limit)
-                .read_until(b'\n', &mut self.buffer)
-                .map_err(|source| TraceError::Io { file: self.file.clone(), source })?;
-            if read == 0 {
+            self.read_line().map_err(|source| TraceError::Io { file: self.file.clone(), source })?;
+            if self.buffer.is_empty() {
                 return Ok(false);
             }
             self.number += 1;
@@ -66,6 +60,25 @@ impl<R: BufRead> Lines<R> {
                 return Ok(true);
             }
         }
+    }
+
+    /// Appends what is left of the present line with its end, or as much as shows that it is too long.
+    fn read_line(&mut self) -> std::io::Result<()> {
+        while self.buffer.len() <= MAX_LINE_BYTES {
+            let ready = match self.reader.fill_buf() {
+                Ok(ready) => ready,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            let end = memchr::memchr(b'\n', ready);
+            let (taken, done) = end.map_or((ready.len(), ready.is_empty()), |at| (at + 1, true));
+            self.buffer.extend_from_slice(&ready[..taken]);
+            self.reader.consume(taken);
+            if done {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// The present line, without its end.

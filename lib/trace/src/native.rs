@@ -231,7 +231,8 @@ impl<W: Write> TraceWriter<W> {
     /// The output cannot be written.
     pub fn with_header(writer: W, header: &TraceHeader) -> std::io::Result<TraceWriter<W>> {
         let mut out = TraceWriter::new(writer);
-        out.write_line(header)?;
+        serde_json::to_writer(&mut out.buffer, header).map_err(std::io::Error::from)?;
+        out.end_line()?;
         Ok(out)
     }
 
@@ -241,14 +242,15 @@ impl<W: Write> TraceWriter<W> {
     ///
     /// The output cannot be written.
     pub fn write(&mut self, request: &Request) -> std::io::Result<()> {
-        self.write_line(request)
+        crate::line::append(&mut self.buffer, request).map_err(std::io::Error::from)?;
+        self.end_line()
     }
 
-    fn write_line(&mut self, line: &impl Serialize) -> std::io::Result<()> {
-        self.buffer.clear();
-        serde_json::to_writer(&mut self.buffer, line).map_err(std::io::Error::from)?;
+    fn end_line(&mut self) -> std::io::Result<()> {
         self.buffer.push(b'\n');
-        self.writer.write_all(&self.buffer)
+        let written = self.writer.write_all(&self.buffer);
+        self.buffer.clear();
+        written
     }
 
     /// Flushes, and gives the writer back.
