@@ -47,7 +47,8 @@ pub(crate) fn run(args: &RunArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
         ClockKind::Wall => Clock::Wall,
     };
     let mut sinks = sinks(&args.output, format, clock)?;
-    sinks.0.push(Box::new(Watch::new(progress.clone())));
+    // First, so that a sink that keeps events comes last and need not copy them.
+    sinks.0.insert(0, Box::new(Watch::new(progress.clone())));
     if let Some(dir) = &args.output.report {
         report::prepare(dir)?;
     }

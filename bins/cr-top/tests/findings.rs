@@ -144,7 +144,7 @@ fn caches_that_fill_within_the_window() {
     let filling = on_finish(|finish| {
         if finish.t_s < 40.0 {
             finish.cached_tokens = 0;
-            finish.cached_by_scope.clear();
+            finish.cached_by_scope = Default::default();
         }
     });
     assert!(names(filling, None).contains(&Name::WarmUpInside));

@@ -9,8 +9,7 @@ use cr_engine::Departed;
 use cr_report::aggregate::Aggregator;
 use cr_report::events::{Event, Fail, FailReason, Finish, Header, SHARDS_EVERY_S, Warning};
 use cr_report::summary::Summary;
-use cr_trace::{RequestId, Scope, ShardId, Time};
-use std::collections::BTreeMap;
+use cr_trace::{RequestId, ShardId, Time};
 
 /// Why and where a request ended without an answer.
 pub(crate) struct Failure {
@@ -46,7 +45,7 @@ impl<'a> Narrator<'a> {
         let aggregator = Aggregator::new(&header);
         let warmup = Time::from_s(header.warmup_s);
         let plan_requests = header.plan_requests;
-        sink.event(&Event::Header(header))?;
+        sink.take(Event::Header(header))?;
         Ok(Narrator {
             sink,
             aggregator,
@@ -62,10 +61,11 @@ impl<'a> Narrator<'a> {
         })
     }
 
-    pub(crate) fn event(&mut self, event: &Event) -> Result<(), ReplayError> {
-        self.aggregator.observe(event);
-        self.sink.event(event)?;
-        Ok(self.ledger.event(event)?)
+    pub(crate) fn event(&mut self, event: Event) -> Result<(), ReplayError> {
+        self.aggregator.observe(&event);
+        let balance = self.ledger.event(&event);
+        self.sink.take(event)?;
+        Ok(balance?)
     }
 
     /// The trace offers a request.
@@ -90,10 +90,10 @@ impl<'a> Narrator<'a> {
                 // Before the snapshot of the same instant, so that nothing of the window is missed.
                 Some(start) if start < time && start <= due => {
                     self.window_start = None;
-                    self.event(&Event::Shards(fleet.snapshot(start, true, true)))?;
+                    self.event(Event::Shards(fleet.snapshot(start, true, true)))?;
                 }
                 _ if due < time => {
-                    self.event(&Event::Shards(fleet.snapshot(due, true, false)))?;
+                    self.event(Event::Shards(fleet.snapshot(due, true, false)))?;
                     self.next_snapshot = self.snapshot_after(due, time, fleet.is_idle());
                 }
                 _ => {
@@ -131,7 +131,7 @@ impl<'a> Narrator<'a> {
             self.window_start = Some(self.warmup);
             return Ok(());
         }
-        self.event(&Event::Shards(fleet.snapshot(now, false, true)))
+        self.event(Event::Shards(fleet.snapshot(now, false, true)))
     }
 
     fn measures(&self, ordinal: u64, now: Time) -> bool {
@@ -151,16 +151,9 @@ impl<'a> Narrator<'a> {
         let (end, first) = (departed.left_at, departed.first_token_at.unwrap_or(departed.left_at));
         let scheduled = departed.scheduled_at.unwrap_or(first);
         let cached = u64::from(departed.cached_tokens);
-        let by_scope = request.tokens_by_scope(cached);
-        let cached_by_scope: BTreeMap<_, u64> = Scope::ALL
-            .into_iter()
-            .zip(by_scope)
-            .filter(|(_, tokens)| *tokens > 0)
-            .map(|(scope, tokens)| (scope.letter().into(), tokens))
-            .collect();
         self.finished += 1;
         self.finished_admitted += u64::from(departed.admitted);
-        self.event(&Event::Finish(Finish {
+        self.event(Event::Finish(Finish {
             t_s: end.as_s(),
             id: request.id,
             key: request.key.clone(),
@@ -175,7 +168,7 @@ impl<'a> Narrator<'a> {
             e2e_s: end.since(arrival).as_s(),
             prompt_tokens: request.prompt_tokens(),
             cached_tokens: cached,
-            cached_by_scope,
+            cached_by_scope: request.tokens_by_scope(cached).into(),
             output_tokens: u64::from(departed.output_tokens),
             retries,
             preemptions: departed.preemptions,
@@ -193,7 +186,7 @@ impl<'a> Narrator<'a> {
         retries: u32,
     ) -> Result<(), ReplayError> {
         let request = &arrival.request;
-        self.event(&Event::Fail(Fail {
+        self.event(Event::Fail(Fail {
             t_s: now.as_s(),
             id: request.id,
             key: request.key.clone(),
@@ -208,7 +201,7 @@ impl<'a> Narrator<'a> {
 
     /// A named warning.
     pub(crate) fn warn(&mut self, now: Time, name: &str, detail: String) -> Result<(), ReplayError> {
-        self.event(&Event::Warning(Warning { t_s: now.as_s(), name: name.into(), detail }))
+        self.event(Event::Warning(Warning { t_s: now.as_s(), name: name.into(), detail }))
     }
 
     /// How many requests have finished, and how many of those were of admitted keys.
@@ -223,10 +216,10 @@ impl<'a> Narrator<'a> {
         fleet: &mut impl Serving,
         complete: bool,
     ) -> Result<(Summary, Aggregator), ReplayError> {
-        self.event(&Event::Shards(fleet.snapshot(now, true, false)))?;
+        self.event(Event::Shards(fleet.snapshot(now, true, false)))?;
         self.ledger.close()?;
         let summary = self.aggregator.summary(complete);
-        self.sink.event(&Event::Summary(Box::new(summary.clone())))?;
+        self.sink.take(Event::Summary(Box::new(summary.clone())))?;
         self.sink.flush()?;
         Ok((summary, self.aggregator))
     }

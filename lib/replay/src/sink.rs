@@ -4,7 +4,7 @@ mod threaded;
 
 pub use threaded::Threaded;
 
-use cr_report::events::Event;
+use cr_report::events::{Event, line};
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,14 @@ pub trait EventSink {
     /// # Errors
     /// What the output says; the run stops there.
     fn event(&mut self, event: &Event) -> io::Result<()>;
+
+    /// Takes one event for good: a sink that keeps events need not copy it.
+    ///
+    /// # Errors
+    /// As [`EventSink::event`].
+    fn take(&mut self, event: Event) -> io::Result<()> {
+        self.event(&event)
+    }
 
     /// Hands on what is buffered.
     ///
@@ -55,7 +63,7 @@ impl<W: Write> JsonLines<W> {
 impl<W: Write> EventSink for JsonLines<W> {
     fn event(&mut self, event: &Event) -> io::Result<()> {
         self.line.clear();
-        serde_json::to_writer(&mut self.line, event)?;
+        line::append(&mut self.line, event)?;
         self.line.push(b'\n');
         self.out.write_all(&self.line)?;
         if self.flushed.elapsed() > FLUSH_EVERY {
@@ -75,18 +83,32 @@ impl<S: EventSink + ?Sized> EventSink for Box<S> {
         (**self).event(event)
     }
 
+    fn take(&mut self, event: Event) -> io::Result<()> {
+        (**self).take(event)
+    }
+
     fn flush(&mut self) -> io::Result<()> {
         (**self).flush()
     }
 }
 
-/// Every event to all of several sinks.
+/// Every event to all of several sinks, in their order; the last one need not copy it.
 #[derive(Default)]
 pub struct Tee(pub Vec<Box<dyn EventSink>>);
 
 impl EventSink for Tee {
     fn event(&mut self, event: &Event) -> io::Result<()> {
         self.0.iter_mut().try_for_each(|sink| sink.event(event))
+    }
+
+    fn take(&mut self, event: Event) -> io::Result<()> {
+        match self.0.split_last_mut() {
+            Some((last, others)) => {
+                others.iter_mut().try_for_each(|sink| sink.event(&event))?;
+                last.take(event)
+            }
+            None => Ok(()),
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {

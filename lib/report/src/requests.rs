@@ -1,6 +1,7 @@
 //! A table of requests as CSV, a row a request, for people with notebooks.
 
 use crate::events::{Event, Fail, Finish};
+use cr_trace::Scope;
 use std::io::Write;
 
 /// The columns, in order. Times are in seconds of run time; empty where a value does not exist.
@@ -31,9 +32,6 @@ pub const COLUMNS: [&str; 25] = [
     "retries",
     "preemptions",
 ];
-
-/// Scopes with a column of their own, in order.
-const SCOPES: [&str; 6] = ["g", "k", "d", "u", "a", "b"];
 
 /// Writes a row for every request that comes to an end, in the order of the events.
 #[derive(Debug)]
@@ -74,8 +72,7 @@ impl<W: Write> RequestTable<W> {
 }
 
 fn finish_row(f: &Finish) -> [String; 25] {
-    let scope = |name: &str| f.cached_by_scope.get(name).copied().unwrap_or(0).to_string();
-    let [g, k, d, u, a, b] = SCOPES.map(scope);
+    let [g, k, d, u, a, b] = Scope::ALL.map(|scope| f.cached_by_scope.get(scope).to_string());
     [
         f.id.to_string(),
         f.key.to_string(),

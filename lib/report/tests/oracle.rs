@@ -6,7 +6,7 @@ use common::{fail, finish, header, idle};
 use cr_report::aggregate::Aggregator;
 use cr_report::events::{Event, FailReason, Fault, Finish, Header, Shards};
 use cr_report::summary::{Quantiles, Summary};
-use cr_trace::ShardId;
+use cr_trace::{Scope, ShardId};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -95,7 +95,8 @@ fn one(
             event.shard = ShardId(*shard);
             event.tenant = format!("t{tenant}").into();
             (event.prompt_tokens, event.cached_tokens) = (*prompt, blocks * 16);
-            event.cached_by_scope = BTreeMap::from([("g".into(), blocks * 12), ("k".into(), blocks * 4)]);
+            event.cached_by_scope =
+                [(Scope::Global, blocks * 12), (Scope::Key, blocks * 4)].into_iter().collect();
             event.tpot_s = (*decode_s > 1.0).then_some(*decode_s / 8.0);
             (event.retries, event.measured) = (*retries, measured);
             out.push(Event::Finish(event));

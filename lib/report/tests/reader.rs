@@ -5,6 +5,7 @@ mod common;
 use common::{finish, header, worked_example};
 use cr_report::events::{Event, Header};
 use cr_report::reader::{EventReader, ReadError};
+use cr_trace::Scope;
 use std::io::{BufReader, Read};
 use std::sync::{Arc, Mutex};
 
@@ -30,7 +31,9 @@ fn reads_the_documented_lines() {
     assert!(
         matches!(&events[0], Event::Header(h) if h.slo.ttft_p99_s == Some(3.5) && h.requests_expected == Some(300))
     );
-    assert!(matches!(&events[1], Event::Finish(f) if f.cached_by_scope["d"] == 588 && f.measured));
+    assert!(
+        matches!(&events[1], Event::Finish(f) if f.cached_by_scope.get(Scope::Document) == 588 && f.measured)
+    );
     assert!(matches!(&events[2], Event::Fail(f) if f.shard.is_none()));
     assert!(matches!(&events[3], Event::Shards(s) if s.shards[0].evicted_admitted_blocks == 0));
     assert!(matches!(&events[7], Event::Summary(s) if s.imbalance.tokens == 1.12 && s.tpot_s.count == 0));

@@ -1,5 +1,7 @@
 //! What cached tokens are, for people: the scopes of the trace format in five groups.
 
+use cr_trace::Scope;
+
 /// A kind of content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
@@ -22,15 +24,14 @@ impl Group {
     /// All groups, in the order in which prompts hold them.
     pub const ALL: [Group; 5] = [Group::Template, Group::Key, Group::Document, Group::History, Group::Block];
 
-    /// The group of a scope letter.
-    pub fn of_scope(scope: &str) -> Option<Group> {
+    /// The group of a scope.
+    pub fn of_scope(scope: Scope) -> Group {
         match scope {
-            "g" => Some(Group::Template),
-            "k" => Some(Group::Key),
-            "d" => Some(Group::Document),
-            "u" | "a" => Some(Group::History),
-            "b" => Some(Group::Block),
-            _ => None,
+            Scope::Global => Group::Template,
+            Scope::Key => Group::Key,
+            Scope::Document => Group::Document,
+            Scope::User | Scope::Answer => Group::History,
+            Scope::Block => Group::Block,
         }
     }
 

@@ -230,10 +230,8 @@ impl Series {
         slot.finished += 1;
         slot.hits.add(prompt, cached);
         if finish.admitted { &mut slot.admitted } else { &mut slot.cold }.add(prompt, cached);
-        for (scope, tokens) in &finish.cached_by_scope {
-            if let Some(group) = Group::of_scope(scope) {
-                slot.by_group[group as usize] += tokens;
-            }
+        for (scope, tokens) in finish.cached_by_scope.iter() {
+            slot.by_group[Group::of_scope(scope) as usize] += tokens;
         }
         slot.ttft.record(finish.ttft_s);
         slot.queue.record(finish.queue_s);

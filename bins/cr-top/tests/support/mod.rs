@@ -4,10 +4,10 @@
 use compact_str::format_compact;
 use cr_report::aggregate::Aggregator;
 use cr_report::events::{
-    Event, Fail, FailReason, Fault, Finish, Header, Plan, SCHEMA, SHARDS_EVERY_S, ShardState, Shards, Slo,
-    Warning,
+    Event, Fail, FailReason, Fault, Finish, Header, Plan, SCHEMA, SHARDS_EVERY_S, ScopeTokens, ShardState,
+    Shards, Slo, Warning,
 };
-use cr_trace::{RequestId, ShardId};
+use cr_trace::{RequestId, Scope, ShardId};
 use rand::RngExt;
 use std::collections::BTreeMap;
 
@@ -193,11 +193,11 @@ impl Server {
         let decode_s = output_tokens as f64 * 4e-3;
         self.free_s = start_s + prefill_s + decode_s * 0.35;
         let t_s = start_s + prefill_s + decode_s;
-        let mut cached_by_scope = BTreeMap::new();
+        let mut cached_by_scope = ScopeTokens::default();
         if cached_tokens > 0 {
-            cached_by_scope.insert("g".into(), template.min(cached_tokens));
+            cached_by_scope.add(Scope::Global, template.min(cached_tokens));
             if cached_tokens > template {
-                cached_by_scope.insert("k".into(), cached_tokens - template);
+                cached_by_scope.add(Scope::Key, cached_tokens - template);
             }
         }
         let finish = Finish {

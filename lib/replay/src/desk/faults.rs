@@ -81,6 +81,6 @@ impl<S: Serving, I: Iterator<Item = Result<Request, TraceError>>> Desk<'_, S, I>
 
     fn tell_fault(&mut self, shard: ShardId, kind: &str, rerouted: u64) -> Result<(), ReplayError> {
         let event = FaultEvent { t_s: self.now.as_s(), shard, kind: kind.into(), rerouted };
-        self.narrator.event(&Event::Fault(event))
+        self.narrator.event(Event::Fault(event))
     }
 }

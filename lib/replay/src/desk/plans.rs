@@ -75,6 +75,6 @@ impl<S: Serving, I: Iterator<Item = Result<Request, TraceError>>> Desk<'_, S, I>
     pub(super) fn install(&mut self, table: Arc<RoutingTable>) -> Result<(), ReplayError> {
         let plan = self.routers.install(table, self.now);
         self.fleet.lift_protection(self.now);
-        self.narrator.event(&Event::Plan(plan))
+        self.narrator.event(Event::Plan(plan))
     }
 }

@@ -3,7 +3,6 @@
 use super::*;
 use cr_report::events::FailReason;
 use cr_trace::ShardId;
-use std::collections::BTreeMap;
 
 fn finish(id: u64) -> Finish {
     Finish {
@@ -20,7 +19,7 @@ fn finish(id: u64) -> Finish {
         e2e_s: 1.0,
         prompt_tokens: 100,
         cached_tokens: 96,
-        cached_by_scope: BTreeMap::new(),
+        cached_by_scope: Default::default(),
         output_tokens: 3,
         retries: 0,
         preemptions: 0,

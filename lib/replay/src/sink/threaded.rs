@@ -4,7 +4,7 @@
 //! differ under the virtual clock), and memory does not grow.
 
 use super::EventSink;
-use cr_report::events::Event;
+use cr_report::events::{Event, Finish};
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
@@ -12,13 +12,38 @@ use std::time::{Duration, Instant};
 
 /// Events of one batch at most.
 const BATCH: usize = 256;
+/// Events that come faster than one in [`PATIENCE`] / 64 go this many at a time without a look at the clock.
+const STRIDE: usize = 16;
 /// Batches that may wait.
 const QUEUE: usize = 16;
 /// An event waits no longer than this for its batch to fill, as long as others follow.
 const PATIENCE: Duration = Duration::from_millis(50);
 
+/// An event on its way. Nearly all are finished requests, so the largest kinds do not make the others as large.
+#[derive(Debug)]
+enum Item {
+    Finish(Finish),
+    Other(Box<Event>),
+}
+
+impl Item {
+    fn new(event: Event) -> Item {
+        match event {
+            Event::Finish(finish) => Item::Finish(finish),
+            other => Item::Other(Box::new(other)),
+        }
+    }
+
+    fn into_event(self) -> Event {
+        match self {
+            Item::Finish(finish) => Event::Finish(finish),
+            Item::Other(event) => *event,
+        }
+    }
+}
+
 enum Work {
-    Events(Vec<Event>),
+    Events(Vec<Item>),
     /// Flush, then answer.
     Flush(SyncSender<()>),
 }
@@ -26,8 +51,13 @@ enum Work {
 /// Runs a sink on a thread of its own. An error of the sink is told at a later event, at the latest at [`EventSink::flush`].
 #[derive(Debug)]
 pub struct Threaded {
-    batch: Vec<Event>,
+    batch: Vec<Item>,
+    /// Emptied batches that come back.
+    spare: Receiver<Vec<Item>>,
     handed_over: Instant,
+    /// When the clock was last looked at, and how many events may pass before the next look.
+    looked: Instant,
+    unwatched: usize,
     /// `None` once the sink has failed.
     sender: Option<SyncSender<Work>>,
     thread: Option<JoinHandle<io::Result<()>>>,
@@ -38,10 +68,14 @@ impl Threaded {
     /// Starts the thread.
     pub fn new(sink: impl EventSink + Send + 'static) -> Threaded {
         let (sender, receiver) = sync_channel(QUEUE);
-        let thread = std::thread::spawn(move || work(sink, &receiver));
+        let (used, spare) = sync_channel(QUEUE);
+        let thread = std::thread::spawn(move || work(sink, &receiver, &used));
         Threaded {
             batch: Vec::with_capacity(BATCH),
+            spare,
             handed_over: Instant::now(),
+            looked: Instant::now(),
+            unwatched: 0,
             sender: Some(sender),
             thread: Some(thread),
             failed: None,
@@ -53,8 +87,22 @@ impl Threaded {
         if self.batch.is_empty() {
             return self.standing();
         }
-        let batch = std::mem::replace(&mut self.batch, Vec::with_capacity(BATCH));
+        let empty = self.spare.try_recv().unwrap_or_else(|_| Vec::with_capacity(BATCH));
+        let batch = std::mem::replace(&mut self.batch, empty);
         self.send(Work::Events(batch))
+    }
+
+    /// Whether the batch has waited long enough. Looks at the clock at every event, or every so often while they come fast.
+    fn is_due(&mut self) -> bool {
+        if self.unwatched > 0 {
+            self.unwatched -= 1;
+            return false;
+        }
+        let now = Instant::now();
+        let fast = now.duration_since(self.looked) < PATIENCE / 64;
+        self.unwatched = if fast { STRIDE - 1 } else { 0 };
+        self.looked = now;
+        now.duration_since(self.handed_over) >= PATIENCE
     }
 
     fn send(&mut self, work: Work) -> io::Result<()> {
@@ -86,8 +134,12 @@ impl Threaded {
 
 impl EventSink for Threaded {
     fn event(&mut self, event: &Event) -> io::Result<()> {
-        self.batch.push(event.clone());
-        if self.batch.len() >= BATCH || self.handed_over.elapsed() >= PATIENCE {
+        self.take(event.clone())
+    }
+
+    fn take(&mut self, event: Event) -> io::Result<()> {
+        self.batch.push(Item::new(event));
+        if self.batch.len() >= BATCH || self.is_due() {
             self.hand_over()?;
         }
         Ok(())
@@ -116,10 +168,14 @@ impl Drop for Threaded {
     }
 }
 
-fn work(mut sink: impl EventSink, receiver: &Receiver<Work>) -> io::Result<()> {
+fn work(mut sink: impl EventSink, receiver: &Receiver<Work>, used: &SyncSender<Vec<Item>>) -> io::Result<()> {
     for work in receiver {
         match work {
-            Work::Events(events) => events.iter().try_for_each(|event| sink.event(event))?,
+            Work::Events(mut items) => {
+                items.drain(..).try_for_each(|item| sink.take(item.into_event()))?;
+                // Where enough lie ready, this one goes.
+                let _ = used.try_send(items);
+            }
             Work::Flush(done) => {
                 sink.flush()?;
                 // Whoever asked may be gone.

@@ -13,7 +13,7 @@ pub use distribution::Distribution;
 pub use fleet::{SPAN_S, ShardTotals, imbalance};
 pub use timeline::{MAX_MARKS, Mark, MarkKind, Timeline};
 
-use crate::events::{Event, Fail, FailReason, Finish, Header, Shards};
+use crate::events::{Event, Fail, FailReason, Finish, Header, ScopeTokens, Shards};
 use crate::summary::{Requests, SCHEMA, Summary, Window};
 use fleet::Fleet;
 use growth::QueueSeries;
@@ -35,7 +35,7 @@ struct Counts {
     prompt_blocks: u64,
     cached_blocks: u64,
     hit_ratios: f64,
-    cached_by_scope: BTreeMap<String, u64>,
+    cached_by_scope: ScopeTokens,
     last_arrival_s: f64,
 }
 
@@ -120,7 +120,7 @@ impl Aggregator {
             hit_by_scope: counts
                 .cached_by_scope
                 .iter()
-                .map(|(scope, &tokens)| (scope.clone(), share(tokens, counts.prompt_tokens)))
+                .map(|(scope, tokens)| (scope.letter().into(), share(tokens, counts.prompt_tokens)))
                 .collect(),
             imbalance: self.fleet.imbalance(),
             ttft_s: self.ttft_s.quantiles(),
@@ -220,13 +220,8 @@ impl Aggregator {
         counts.prompt_blocks = counts.prompt_blocks.saturating_add(event.prompt_tokens.div_ceil(block));
         counts.cached_blocks = counts.cached_blocks.saturating_add(event.cached_tokens / block);
         counts.hit_ratios += event.cached_tokens as f64 / event.prompt_tokens.max(1) as f64;
-        for (scope, tokens) in &event.cached_by_scope {
-            match counts.cached_by_scope.get_mut(scope.as_str()) {
-                Some(sum) => *sum = sum.saturating_add(*tokens),
-                None => {
-                    counts.cached_by_scope.insert(scope.to_string(), *tokens);
-                }
-            }
+        for (scope, tokens) in event.cached_by_scope.iter() {
+            counts.cached_by_scope.add(scope, tokens);
         }
         counts.last_arrival_s = counts.last_arrival_s.max(event.arrival_s);
         self.ttft_s.record(event.ttft_s);

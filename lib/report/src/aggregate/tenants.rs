@@ -169,8 +169,8 @@ impl Buckets {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::events::ScopeTokens;
     use cr_trace::{RequestId, ShardId};
-    use std::collections::BTreeMap;
 
     fn finish(tenant: &str, ttft_s: f64) -> Finish {
         Finish {
@@ -187,7 +187,7 @@ mod tests {
             e2e_s: ttft_s,
             prompt_tokens: 100,
             cached_tokens: 0,
-            cached_by_scope: BTreeMap::new(),
+            cached_by_scope: ScopeTokens::default(),
             output_tokens: 1,
             retries: 0,
             preemptions: 0,

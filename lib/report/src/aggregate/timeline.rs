@@ -166,7 +166,7 @@ impl Timeline {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeMap;
+    use crate::events::ScopeTokens;
 
     fn finish(t_s: f64, ttft_s: f64, cached_tokens: u64) -> Finish {
         Finish {
@@ -183,7 +183,7 @@ mod tests {
             e2e_s: ttft_s,
             prompt_tokens: 100,
             cached_tokens,
-            cached_by_scope: BTreeMap::new(),
+            cached_by_scope: ScopeTokens::default(),
             output_tokens: 1,
             retries: 0,
             preemptions: 0,

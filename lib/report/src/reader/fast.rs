@@ -3,10 +3,9 @@
 //! A line counts here only where its fields stand in the order and spelling of [`crate::events`], with no escapes and no
 //! blanks. Anything else, right or wrong, is `None`, and `serde_json` has the word; the tests hold the two against each other.
 
-use crate::events::{Finish, ShardState, Shards};
+use crate::events::{Finish, ScopeTokens, ShardState, Shards};
 use compact_str::CompactString;
 use cr_trace::{RequestId, ShardId};
-use std::collections::BTreeMap;
 
 /// A finish event in its usual form.
 pub(super) fn finish(line: &str) -> Option<Finish> {
@@ -141,17 +140,21 @@ impl<'a> Cursor<'a> {
         std::str::from_utf8(text).ok()
     }
 
-    /// An object of whole numbers.
-    fn counts(&mut self) -> Option<BTreeMap<CompactString, u64>> {
-        let mut counts = BTreeMap::new();
+    /// An object of letters and whole numbers, each letter once.
+    fn counts(&mut self) -> Option<ScopeTokens> {
+        let mut counts = ScopeTokens::default();
         self.key("{")?;
         if self.eats("}") {
             return Some(counts);
         }
         loop {
-            let name = CompactString::new(self.text()?);
-            let count = self.key(":")?.whole()?;
-            counts.insert(name, count);
+            let scope = crate::events::scope(self.text()?)?;
+            let tokens = self.key(":")?.whole()?;
+            // A letter that is there twice is not how this project writes.
+            if counts.get(scope) > 0 {
+                return None;
+            }
+            counts.add(scope, tokens);
             if !self.eats(",") {
                 break;
             }
@@ -192,6 +195,7 @@ impl<'a> Cursor<'a> {
 mod tests {
     use super::*;
     use crate::events::Event;
+    use cr_trace::Scope;
     use rand::{Rng, RngExt};
     use serde::de::DeserializeOwned;
 
@@ -212,7 +216,7 @@ mod tests {
             e2e_s: time(),
             prompt_tokens: 1126,
             cached_tokens: 1024,
-            cached_by_scope: [("g".into(), 256), ("k".into(), 768)].into(),
+            cached_by_scope: [(Scope::Global, 256), (Scope::Key, 768)].into_iter().collect(),
             output_tokens: 24,
             retries: 0,
             preemptions: 1,

@@ -3,9 +3,8 @@
 
 pub(crate) mod suite;
 
-use cr_report::events::{Event, Fail, FailReason, Finish, Header, ShardState, Shards};
-use cr_trace::{RequestId, ShardId};
-use std::collections::BTreeMap;
+use cr_report::events::{Event, Fail, FailReason, Finish, Header, ScopeTokens, ShardState, Shards};
+use cr_trace::{RequestId, Scope, ShardId};
 
 /// A header of a simulated run.
 pub(crate) fn header(policy: &str, seed: u64, shards: u32) -> Header {
@@ -42,7 +41,7 @@ pub(crate) fn finish(id: u64, arrival_s: f64, ttft_s: f64, e2e_s: f64) -> Finish
         e2e_s,
         prompt_tokens: 58,
         cached_tokens: 0,
-        cached_by_scope: BTreeMap::new(),
+        cached_by_scope: ScopeTokens::default(),
         output_tokens: 1,
         retries: 0,
         preemptions: 0,
@@ -75,7 +74,7 @@ pub(crate) fn worked_example() -> (Header, Vec<Event>) {
     let mut b = finish(1, 0.001, 0.0168, 0.0168);
     (b.t_s, b.queue_s) = (0.0178, 0.0098);
     b.cached_tokens = 48;
-    b.cached_by_scope = BTreeMap::from([("g".into(), 32), ("k".into(), 16)]);
+    b.cached_by_scope = [(Scope::Global, 32), (Scope::Key, 16)].into_iter().collect();
     let mut a = finish(0, 0.0, 0.0108, 0.0238);
     (a.tpot_s, a.output_tokens) = (Some(0.0065), 3);
     let mut shard = idle(0);

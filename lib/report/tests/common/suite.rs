@@ -4,9 +4,8 @@ use super::{header, idle};
 use cr_report::aggregate::Aggregator;
 use cr_report::events::{Event, Finish, Header, Plan, Shards};
 use cr_report::{RunReport, SuiteReport};
-use cr_trace::{RequestId, ShardId, stream};
+use cr_trace::{RequestId, Scope, ShardId, stream};
 use rand::RngExt;
-use std::collections::BTreeMap;
 
 /// A policy in caricature: the share of prompt tokens it finds cached, and how unevenly it spreads requests.
 #[derive(Clone, Copy)]
@@ -83,10 +82,9 @@ pub(crate) fn events(
                 e2e_s,
                 prompt_tokens: prompt,
                 cached_tokens: cached,
-                cached_by_scope: BTreeMap::from([
-                    ("g".into(), cached / 2),
-                    ("k".into(), cached - cached / 2),
-                ]),
+                cached_by_scope: [(Scope::Global, cached / 2), (Scope::Key, cached - cached / 2)]
+                    .into_iter()
+                    .collect(),
                 output_tokens: 13,
                 retries: 0,
                 preemptions: 0,

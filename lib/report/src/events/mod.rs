@@ -2,12 +2,16 @@
 //!
 //! Readers ignore fields they do not know: a field may be added to the schema, never renamed or redefined.
 
+pub mod line;
+mod scopes;
+
+pub use scopes::ScopeTokens;
+pub(crate) use scopes::scope;
+
+use crate::summary::Summary;
 use compact_str::CompactString;
 use cr_trace::{RequestId, ShardId};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-
-use crate::summary::Summary;
 
 /// The schema of the stream, in its header.
 pub const SCHEMA: &str = "cacheroute.events/1";
@@ -173,7 +177,7 @@ pub struct Finish {
     pub cached_tokens: u64,
     /// The cached tokens by the scope letter of their content; scopes without any are left out.
     #[serde(default)]
-    pub cached_by_scope: BTreeMap<CompactString, u64>,
+    pub cached_by_scope: ScopeTokens,
     /// Tokens decoded.
     pub output_tokens: u64,
     /// How often it was sent again after a shard died.
