@@ -38,6 +38,16 @@ fn packed(time: Time, kind: Kind, shard: ShardId) -> u128 {
     u128::from(time.0) << 64 | (kind as u128) << 32 | u128::from(shard.0)
 }
 
+fn unpacked(entry: u128) -> Entry {
+    let kind = match (entry >> 32) as u32 {
+        0 => Kind::StepEnd,
+        1 => Kind::Due,
+        2 => Kind::Arrival,
+        _ => Kind::StepStart,
+    };
+    (Time((entry >> 64) as u64), kind, entry as u32)
+}
+
 impl Agenda {
     /// Nothing to do on any of this many shards.
     pub(crate) fn new(shards: usize) -> Agenda {
@@ -67,12 +77,15 @@ impl Agenda {
         }
     }
 
-    /// The earliest event.
-    pub(crate) fn peek(&self) -> Option<Entry> {
+    /// The earliest event, things that are known elsewhere included: when the next request arrives, and when the next thing is
+    /// due. `None` where there is neither a step nor an arrival: what is due counts only while there is traffic, and never
+    /// prolongs a run.
+    #[inline]
+    pub(crate) fn next(&self, arrival: Option<Time>, due: Option<Time>) -> Option<Entry> {
+        let other = |time: Option<Time>, kind| time.map_or(NONE, |time| packed(time, kind, ShardId(0)));
         // A single leaf is node 1, the root.
-        let entry = self.winners[1];
-        let kind = if (entry >> 32) as u8 == Kind::StepEnd as u8 { Kind::StepEnd } else { Kind::StepStart };
-        (entry != NONE).then_some((Time((entry >> 64) as u64), kind, entry as u32))
+        let traffic = self.winners[1].min(other(arrival, Kind::Arrival));
+        (traffic != NONE).then(|| unpacked(traffic.min(other(due, Kind::Due))))
     }
 }
 
@@ -95,7 +108,11 @@ mod tests {
                     None => agenda.clear(shard),
                 }
                 naive[shard.index()] = entry.map(|(time, kind)| (time, kind, shard.0));
-                prop_assert_eq!(agenda.peek(), naive.iter().flatten().min().copied());
+                let first = naive.iter().flatten().min().copied();
+                prop_assert_eq!(agenda.next(None, None), first);
+                prop_assert_eq!(agenda.next(None, Some(Time(3))), first.map(|first| first.min((Time(3), Kind::Due, 0))));
+                let arrival = (Time(4), Kind::Arrival, 0);
+                prop_assert_eq!(agenda.next(Some(Time(4)), None), Some(first.map_or(arrival, |first| first.min(arrival))));
             }
         }
     }

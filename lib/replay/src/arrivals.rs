@@ -1,17 +1,17 @@
 //! Which request arrives next: the trace's own order, and the closed loop.
 //!
 //! A request with `after` is released at max(t_s, finish of its predecessor + think_s); if its predecessor fails it
-//! never arrives. Memory holds the requests in flight or waiting for one, and the ends of the last million requests: a
+//! never arrives. Memory holds the requests in flight or waiting for one, and the ends of about the last million requests: a
 //! predecessor that ended before those counts as finished long ago.
 
+mod known;
+
 use cr_trace::{Request, RequestId, Time, TraceError};
+use known::{Fate, Known};
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
-
-/// How many ended requests are remembered.
-const REMEMBERED: usize = 1 << 20;
 
 /// A request that arrives.
 #[derive(Clone, Debug)]
@@ -64,22 +64,19 @@ pub(crate) struct Taken {
 pub(crate) struct Arrivals<I> {
     trace: I,
     /// Requests that were read before their turn, in order.
-    ahead: VecDeque<Request>,
+    ahead: VecDeque<Arc<Request>>,
     /// What went wrong where reading ahead came to; told once those before it have had their turn.
     broken: Option<TraceError>,
     places: u64,
     head: Option<Arrival>,
     released: BinaryHeap<Arrival>,
-    /// Requests that arrived, or wait, and have not ended, and their places in the trace.
-    live: FxHashMap<RequestId, u64>,
+    known: Known,
     waiting: FxHashMap<RequestId, Vec<Arrival>>,
-    ends: FxHashMap<RequestId, End>,
-    ended: VecDeque<RequestId>,
     /// Requests that will never arrive because their predecessor failed, and when that was known.
     cancelled: Vec<(Arrival, Time)>,
 }
 
-impl<I: Iterator<Item = Result<Request, TraceError>>> Arrivals<I> {
+impl<I: Iterator<Item = Result<Arc<Request>, TraceError>>> Arrivals<I> {
     pub(crate) fn new(trace: I) -> Arrivals<I> {
         Arrivals {
             trace,
@@ -88,10 +85,8 @@ impl<I: Iterator<Item = Result<Request, TraceError>>> Arrivals<I> {
             places: 0,
             head: None,
             released: BinaryHeap::new(),
-            live: FxHashMap::default(),
+            known: Known::default(),
             waiting: FxHashMap::default(),
-            ends: FxHashMap::default(),
-            ended: VecDeque::new(),
             cancelled: Vec::new(),
         }
     }
@@ -106,11 +101,13 @@ impl<I: Iterator<Item = Result<Request, TraceError>>> Arrivals<I> {
             }
         }
         let head = self.head.as_ref().map(|arrival| &*arrival.request);
-        head.into_iter().chain(&self.ahead).take_while(move |request| request.arrival() < until)
+        head.into_iter()
+            .chain(self.ahead.iter().map(|request| &**request))
+            .take_while(move |request| request.arrival() < until)
     }
 
     /// The next request of the trace.
-    fn read(&mut self) -> Result<Option<Request>, TraceError> {
+    fn read(&mut self) -> Result<Option<Arc<Request>>, TraceError> {
         match self.ahead.pop_front() {
             Some(request) => Ok(Some(request)),
             None => match self.broken.take() {
@@ -126,15 +123,19 @@ impl<I: Iterator<Item = Result<Request, TraceError>>> Arrivals<I> {
             && let Some(request) = self.read()?
         {
             let at = request.arrival();
-            self.head = Some(Arrival { request: Arc::new(request), at, ordinal: self.places });
+            self.head = Some(Arrival { request, at, ordinal: self.places });
             self.places += 1;
         }
-        Ok(self.head.iter().chain(self.released.peek()).map(|arrival| arrival.at).min())
+        let (head, released) = (self.head.as_ref(), self.released.peek());
+        Ok(match (head, released) {
+            (Some(head), Some(released)) => Some(head.at.min(released.at)),
+            (one, other) => one.or(other).map(|arrival| arrival.at),
+        })
     }
 
     /// Takes the next request.
     pub(crate) fn take(&mut self) -> Taken {
-        if self.released.peek() > self.head.as_ref() || self.head.is_none() {
+        if self.head.is_none() || (!self.released.is_empty() && self.released.peek() > self.head.as_ref()) {
             return Taken { offered: None, arrival: self.released.pop() };
         }
         let Some(arrival) = self.head.take() else { return Taken::default() };
@@ -143,18 +144,22 @@ impl<I: Iterator<Item = Result<Request, TraceError>>> Arrivals<I> {
 
     /// A request of the trace, where it need not wait for another.
     fn follow_predecessor(&mut self, arrival: Arrival) -> Option<Arrival> {
-        self.live.insert(arrival.request.id, arrival.ordinal);
-        let Some(predecessor) = arrival.request.after else { return Some(arrival) };
-        match self.ends.get(&predecessor).copied() {
-            Some(end) => {
-                self.follow(arrival, end);
+        let Some(predecessor) = arrival.request.after else {
+            self.known.live(arrival.request.id.0, arrival.ordinal);
+            return Some(arrival);
+        };
+        let fate = self.known.fate(predecessor.0);
+        self.known.live(arrival.request.id.0, arrival.ordinal);
+        match fate {
+            Fate::Ended { at, finished } => {
+                self.follow(arrival, End { at, finished });
                 None
             }
-            None if self.live.contains_key(&predecessor) => {
+            Fate::Live(_) => {
                 self.waiting.entry(predecessor).or_default().push(arrival);
                 None
             }
-            None => Some(arrival),
+            Fate::Unknown => Some(arrival),
         }
     }
 
@@ -171,19 +176,18 @@ impl<I: Iterator<Item = Result<Request, TraceError>>> Arrivals<I> {
 
     /// The place in the trace of a request that has not ended.
     pub(crate) fn ordinal(&self, id: RequestId) -> u64 {
-        self.live.get(&id).copied().unwrap_or(0)
+        match self.known.fate(id.0) {
+            Fate::Live(ordinal) => ordinal,
+            _ => 0,
+        }
     }
 
     /// A request has ended at `at`: those that wait for it are released or cancelled.
     pub(crate) fn ended(&mut self, id: RequestId, at: Time, finished: bool) {
-        self.live.remove(&id);
-        if self.ended.len() == REMEMBERED
-            && let Some(oldest) = self.ended.pop_front()
-        {
-            self.ends.remove(&oldest);
+        self.known.ended(id.0, at, finished);
+        if self.waiting.is_empty() {
+            return;
         }
-        self.ends.insert(id, End { at, finished });
-        self.ended.push_back(id);
         for arrival in self.waiting.remove(&id).unwrap_or_default() {
             self.follow(arrival, End { at, finished });
         }

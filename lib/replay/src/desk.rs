@@ -47,7 +47,7 @@ pub(crate) struct Desk<'a, S, I> {
     pub(crate) now: Time,
 }
 
-impl<'a, S: Serving, I: Iterator<Item = Result<Request, TraceError>>> Desk<'a, S, I> {
+impl<'a, S: Serving, I: Iterator<Item = Result<Arc<Request>, TraceError>>> Desk<'a, S, I> {
     pub(crate) fn new(
         spec: &'a RunSpec,
         fleet: S,

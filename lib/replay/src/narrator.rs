@@ -84,6 +84,11 @@ impl<'a> Narrator<'a> {
         time: Time,
         fleet: &mut impl Serving,
     ) -> Result<(), ReplayError> {
+        // Mostly nothing is due.
+        if time <= self.next_snapshot && self.window_start.is_none() {
+            self.seen = time;
+            return Ok(());
+        }
         loop {
             let due = self.next_snapshot;
             match self.window_start {

@@ -155,13 +155,14 @@ impl RunSpec {
 ///
 /// # Errors
 /// Options that do not fit together, events that cannot be written, or a run that breaks a law of its ledger.
-pub fn run(
+pub fn run<R: Into<Arc<Request>>>(
     spec: &RunSpec,
     fleet: Fleet,
-    trace: impl Iterator<Item = Result<Request, TraceError>>,
+    trace: impl Iterator<Item = Result<R, TraceError>>,
     sink: &mut dyn EventSink,
     interrupt: &AtomicBool,
 ) -> Result<Outcome, ReplayError> {
+    let trace = trace.map(|request| request.map(Into::into));
     if spec.clock == Clock::Wall {
         return crate::wall::run(spec, fleet, trace, sink, interrupt);
     }

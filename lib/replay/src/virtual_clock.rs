@@ -9,6 +9,7 @@ use crate::run::Stop;
 use crate::{Fleet, ReplayError};
 use cr_engine::Departed;
 use cr_trace::{Request, ShardId, Time, TraceError};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Drives a desk from event to event.
@@ -18,7 +19,7 @@ pub(crate) struct VirtualClock<'a, I> {
     departed: Vec<Departed>,
 }
 
-impl<'a, I: Iterator<Item = Result<Request, TraceError>>> VirtualClock<'a, I> {
+impl<'a, I: Iterator<Item = Result<Arc<Request>, TraceError>>> VirtualClock<'a, I> {
     pub(crate) fn new(desk: Desk<'a, Fleet, I>) -> Self {
         let agenda = Agenda::new(desk.fleet.len());
         VirtualClock { desk, agenda, departed: Vec::new() }
@@ -54,13 +55,8 @@ impl<'a, I: Iterator<Item = Result<Request, TraceError>>> VirtualClock<'a, I> {
 
     /// Does the next thing; false where there is none.
     fn advance(&mut self) -> Result<bool, ReplayError> {
-        let arrival = self.desk.next_arrival()?.map(|at| (at, Kind::Arrival, 0));
-        // What is due counts only while there is traffic: it never prolongs a run.
-        let Some(traffic) = [self.agenda.peek(), arrival].into_iter().flatten().min() else {
-            return Ok(false);
-        };
-        let due = self.desk.next_due().map(|at| (at, Kind::Due, 0));
-        let (time, kind, index) = due.map_or(traffic, |due| due.min(traffic));
+        let (arrival, due) = (self.desk.next_arrival()?, self.desk.next_due());
+        let Some((time, kind, index)) = self.agenda.next(arrival, due) else { return Ok(false) };
         self.desk.advance(time)?;
         match kind {
             Kind::Arrival => self.desk.arrive()?,
@@ -85,7 +81,7 @@ impl<'a, I: Iterator<Item = Result<Request, TraceError>>> VirtualClock<'a, I> {
             Some(end) => self.agenda.set(shard, end, Kind::StepEnd),
             None => self.agenda.clear(shard),
         }
-        self.desk.see_off(shard, self.departed.drain(..))
+        self.see_off(shard)
     }
 
     fn end_step(&mut self, shard: ShardId, now: Time) -> Result<(), ReplayError> {
@@ -93,6 +89,14 @@ impl<'a, I: Iterator<Item = Result<Request, TraceError>>> VirtualClock<'a, I> {
             self.agenda.set(shard, now, Kind::StepStart);
         } else {
             self.agenda.clear(shard);
+        }
+        self.see_off(shard)
+    }
+
+    fn see_off(&mut self, shard: ShardId) -> Result<(), ReplayError> {
+        if self.departed.is_empty() {
+            self.desk.observe(shard);
+            return Ok(());
         }
         self.desk.see_off(shard, self.departed.drain(..))
     }

@@ -12,14 +12,16 @@ use support::{Setting, request};
 /// Threads of turns over a few keys: some wait for the turn before, some are sent before it has been answered.
 fn traces() -> impl Strategy<Value = Vec<Request>> {
     let one = (1u32..90, 0u8..5, 1u32..200, 1u32..120, any::<bool>(), proptest::option::of(0u32..30));
-    proptest::collection::vec(one, 1..80).prop_map(|rows| {
+    // Nobody quotes an answer before this request.
+    let quoted_from = prop_oneof![Just(0), 0u64..80];
+    (proptest::collection::vec(one, 1..80), quoted_from).prop_map(|(rows, quoted_from)| {
         let (mut at_ms, mut trace) = (0, Vec::<Request>::new());
         for (id, (gap_ms, key, tokens, output, follows, think_ms)) in (0u64..).zip(rows) {
             at_ms += gap_ms;
             let (key, user, answer) =
                 (format!("k:k{key}"), format!("u:{id}"), format!("a:{}", id.saturating_sub(2)));
             let mut prompt = vec![("g:t", 20), (&key, tokens)];
-            if follows && id > 1 {
+            if follows && id > 1 && id >= quoted_from {
                 prompt.push((&answer, trace[id as usize - 2].output_tokens));
             }
             prompt.push((&user, 7));

@@ -98,7 +98,15 @@ impl Scope {
 
     /// The scope of a letter of a content id.
     pub fn from_letter(letter: u8) -> Option<Scope> {
-        Self::ALL.into_iter().find(|scope| scope.letter().as_bytes()[0] == letter)
+        Some(match letter {
+            b'g' => Scope::Global,
+            b'k' => Scope::Key,
+            b'd' => Scope::Document,
+            b'u' => Scope::User,
+            b'a' => Scope::Answer,
+            b'b' => Scope::Block,
+            _ => return None,
+        })
     }
 
     /// The letter of a content id, as text.

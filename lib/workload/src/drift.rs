@@ -77,6 +77,11 @@ impl KeyPicker {
         self.alias.sample(&mut self.rng)
     }
 
+    /// Whether shares move over time.
+    pub fn drifts(&self) -> bool {
+        self.drift.is_some()
+    }
+
     /// The name of the key of a rank.
     pub fn name(&self, rank: usize) -> Key {
         self.names.get(rank).cloned().unwrap_or_else(|| format_compact!("k{rank}"))

@@ -98,16 +98,40 @@ impl Generator {
         if self.duration_s.is_infinite() {
             return self.requests;
         }
-        let mut ahead = self.clone();
         if self.threads.is_some() {
-            return Iterator::count(ahead) as u64;
+            return Iterator::count(self.clone()) as u64;
         }
-        let mut total = 0;
-        while total < self.requests && ahead.next_start_s < self.duration_s {
-            ahead.next_start_s = ahead.clock.next_s();
+        let (mut clock, mut next_s, mut total) = (self.clock.clone(), self.next_start_s, 0);
+        while total < self.requests && next_s < self.duration_s {
+            next_s = clock.next_s();
             total += 1;
         }
         total
+    }
+
+    /// Whether when requests come changes nothing else about them: no turns of threads interleave, and no keys drift.
+    pub fn is_timeless(&self) -> bool {
+        self.threads.is_none() && !self.keys.drifts()
+    }
+
+    /// Starts the arrivals anew, those of `spec`, whose other fields are those that this was made from. Returns when the
+    /// requests that were drawn already arrive then, in seconds; where that is fewer of them, the others come too late. What
+    /// is drawn from here on follows them. Nothing is drawn yet, or this [is timeless](Generator::is_timeless).
+    ///
+    /// # Errors
+    ///
+    /// A file of gaps that cannot be used.
+    pub fn retime(&mut self, spec: &Spec, folder: &Path) -> Result<Vec<f64>, WorkloadError> {
+        let mut times = Vec::with_capacity(self.next_id as usize);
+        if self.next_id > 0 {
+            self.clock = ArrivalClock::new(&spec.arrivals, spec.rate.as_ref(), 1.0, spec.seed, folder)?;
+            self.next_start_s = self.clock.next_s();
+        }
+        while times.len() < self.next_id as usize && self.next_start_s < self.duration_s {
+            times.push(self.next_start_s);
+            self.next_start_s = self.clock.next_s();
+        }
+        Ok(times)
     }
 
     /// Draws everything about the thread that starts at `t_s`.

@@ -65,6 +65,16 @@ pub trait Pool: Send {
     /// Makes room for `tokens` tokens in all; false, with nothing changed, where the pool cannot hold them now.
     fn grow(&mut self, held: &mut Self::Held, tokens: u32) -> bool;
 
+    /// Tokens that the blocks held have room for: with no more, [`Pool::grow`] does nothing. 0 where that is not known.
+    fn room(&self, _held: &Self::Held) -> u32 {
+        0
+    }
+
+    /// Computed tokens from which [`Pool::publish`] finds something to do. 0 where that is not known.
+    fn publishes_at(&self, _held: &Self::Held) -> u32 {
+        0
+    }
+
     /// How many blocks [`Pool::grow`] would have to find.
     fn lacks(&self, held: &Self::Held, tokens: u32) -> u32;
 

@@ -6,27 +6,39 @@ use crate::pool::Pool;
 use cr_trace::Time;
 
 impl<P: Pool> Shard<P> {
-    /// Publishes what the step computed, hands out its tokens and lets finished requests go.
-    pub(super) fn complete_step(&mut self, now: Time, departed: &mut Vec<Departed>) {
-        let mut any_done = false;
-        for sequence in &mut self.running {
+    /// Publishes what so many equal steps computed, hands out their tokens and lets finished requests go.
+    pub(super) fn complete_steps(&mut self, steps: u32, now: Time, departed: &mut Vec<Departed>) {
+        let (mut any_done, mut decoded) = (false, 0);
+        let Shard { running, pool, totals, pending_tokens, defers, .. } = self;
+        for sequence in running {
             let fed = std::mem::take(&mut sequence.in_step);
             if fed == 0 {
                 continue;
             }
-            let to = sequence.computed + fed;
-            sequence.advance(to, &mut self.totals);
-            self.pool.publish(&mut sequence.held, to);
-            if to == sequence.known() {
+            if sequence.decodes {
+                sequence.decode(steps);
+                decoded += u64::from(steps);
+                any_done |= sequence.is_done();
+                // Before the blocks that come to be full are published, there must be so many.
+                sequence.grow(pool, sequence.computed);
+                if !*defers {
+                    sequence.publish(pool);
+                }
+                continue;
+            }
+            sequence.advance(sequence.computed + steps * fed, totals);
+            sequence.publish(pool);
+            if sequence.computed == sequence.known() {
                 if sequence.first_token_at.is_none() {
-                    self.pending_tokens -= sequence.pending();
+                    *pending_tokens -= sequence.pending();
                     sequence.first_token_at = Some(now);
                 }
                 sequence.generated += 1;
-                self.totals.output_tokens += 1;
-                any_done |= sequence.generated == sequence.request.output_tokens;
+                decoded += 1;
+                any_done |= sequence.is_done();
             }
         }
+        self.totals.output_tokens += decoded;
         if any_done {
             self.let_go(now, departed);
         }
@@ -34,10 +46,14 @@ impl<P: Pool> Shard<P> {
 
     /// Takes finished requests out of the batch.
     fn let_go(&mut self, now: Time, departed: &mut Vec<Departed>) {
-        let done =
-            self.running.extract_if(.., |s| s.generated == s.request.output_tokens).collect::<Vec<_>>();
-        for mut sequence in done {
-            self.pool.release(&mut sequence.held);
+        let mut at = 0;
+        while at < self.running.len() {
+            if !self.running[at].is_done() {
+                at += 1;
+                continue;
+            }
+            let mut sequence = self.running.remove(at);
+            sequence.release(&mut self.pool);
             let in_time = self.config.timeout.is_none_or(|timeout| now <= sequence.arrival + timeout);
             self.totals.requests += u64::from(in_time);
             self.depart(sequence, now, in_time, departed);

@@ -10,6 +10,8 @@
 //! ([`Shard::interrupt_leap`], [`Shard::cut_leap`]), and caught up with where somebody looks ([`Shard::catch_up`]).
 
 use super::Shard;
+use super::schedule::Survey;
+use super::sequence::Sequence;
 use crate::pool::Pool;
 use cr_cost::StepWork;
 use cr_trace::{ContentId, Request, Scope, Time};
@@ -42,9 +44,9 @@ impl Leap {
         Time(u64::try_from(sum).unwrap_or(u64::MAX))
     }
 
-    /// How many steps there are before the last one.
-    pub(super) fn before_last(&self) -> u32 {
-        self.steps - 1
+    /// How many steps there are.
+    pub(super) fn steps(&self) -> u32 {
+        self.steps
     }
 
     /// How long all steps take.
@@ -54,7 +56,11 @@ impl Leap {
 
     /// How many steps there are up to the first whose end is not before some instant, or all of them.
     fn count_while(&self, is_before: impl Fn(Time) -> bool) -> u32 {
-        let (mut low, mut high) = (1, self.steps);
+        // Mostly the instant lies beyond all of them.
+        if self.steps == 1 || is_before(self.start + self.lasting(self.steps - 1)) {
+            return self.steps;
+        }
+        let (mut low, mut high) = (1, self.steps - 1);
         while low < high {
             let middle = low + (high - low) / 2;
             if is_before(self.start + self.lasting(middle)) {
@@ -74,7 +80,8 @@ impl Leap {
 
 impl<P: Pool> Shard<P> {
     /// The step that was planned, and the uneventful ones that follow it.
-    pub(super) fn leap_from(&mut self, start: Time, duration: Time, work: &StepWork) -> Leap {
+    pub(super) fn leap_from(&mut self, start: Time, duration: Time, survey: &Survey) -> Leap {
+        let work = &survey.work;
         let single = Leap::single(start, duration);
         let full = work.decode_seqs + work.prefill_tokens == u64::from(self.config.token_budget);
         if !self.leaps || self.pace != 1.0 || !(full || (work.prefill_tokens == 0 && self.queue_stays())) {
@@ -82,34 +89,28 @@ impl<P: Pool> Shard<P> {
         }
         let Some(cost) = self.backend.timed() else { return single };
         let growth = cost.step(&one_later(work)) - duration;
-        let steps = self.steps_alike(work);
+        let steps = self.steps_alike(survey);
         let mut leap = Leap { steps, growth, full, ..single };
         if let Some(expiry) = self.expiry {
             // A step that starts at that time or later looks who is late.
             leap.steps = leap.count_while(|begin| begin < expiry);
         }
         if leap.steps > 1 {
-            leap.steps = self.steps_with_room(leap.steps);
+            leap.steps = self.steps_with_room(leap.steps, survey);
         }
         // Times beyond all clocks are left to single steps.
         if leap.duration().0 > u64::MAX / 4 { single } else { leap }
     }
 
     /// How many steps feed the same sequences as many tokens as the one that was planned, and end nothing but the last.
-    fn steps_alike(&self, work: &StepWork) -> u32 {
-        let mut steps = u32::MAX;
-        for sequence in self.running.iter().filter(|sequence| sequence.in_step > 0) {
-            if sequence.is_decoding() {
-                steps = steps.min(sequence.request.output_tokens - sequence.generated);
-            } else if u64::from(sequence.in_step) < work.prefill_tokens || self.is_answered(&sequence.request)
-            {
-                // Two prompts, or one that has what others are about to publish.
-                return 1;
-            } else {
-                steps = steps.min((sequence.known() - sequence.computed) / sequence.in_step);
-            }
+    fn steps_alike(&self, survey: &Survey) -> u32 {
+        let Some(at) = survey.prompt else { return survey.first_done };
+        let sequence = &self.running[at];
+        if u64::from(sequence.in_step) < survey.work.prefill_tokens || self.is_answered(&sequence.request) {
+            // Two prompts, or one that has what others are about to publish.
+            return 1;
         }
-        steps
+        survey.first_done.min((sequence.known() - sequence.computed) / sequence.in_step)
     }
 
     /// Whether nobody who waits could join before a sequence leaves, though the budget is not spent.
@@ -123,22 +124,23 @@ impl<P: Pool> Shard<P> {
     /// Whether a prompt has, or goes on with, the answer that a running sequence is decoding.
     fn is_answered(&self, request: &Request) -> bool {
         let answer = |id: &ContentId| request.prompt.iter().any(|segment| segment.content() == id);
-        let has_answers =
-            request.prompt.iter().any(|segment| segment.content().scope() == Some(Scope::Answer));
-        has_answers
+        self.answers_are_asked
+            && has_answers(request)
             && self.running.iter().any(|s| {
                 s.generated > 0 && s.request.id != request.id && answer(&ContentId::answer(s.request.id))
             })
     }
 
     /// The most steps, up to `most`, that the pool has room for and in which nobody publishes what is there already.
-    fn steps_with_room(&mut self, most: u32) -> u32 {
-        let Shard { pool, running, .. } = self;
+    fn steps_with_room(&mut self, most: u32, survey: &Survey) -> u32 {
+        let Shard { pool, running, defers, .. } = self;
         let lacks =
-            |steps: u32| -> u32 { running.iter().map(|s| pool.lacks(&s.held, s.known() + steps - 1)).sum() };
+            |steps: u32| -> u32 { running.iter().map(|s| s.lacks(pool, s.known() + steps - 1)).sum() };
         let mut steps = most;
         let available = pool.available();
-        if lacks(steps) > available {
+        // Everybody has room for what is known, so this is the most that can be missing.
+        let bound = running.len() as u64 * u64::from((steps - 1) / self.config.block_tokens + 1);
+        if bound > u64::from(available) && lacks(steps) > available {
             // The first step has its room, so one is always enough.
             let (mut low, mut high) = (1, steps);
             while low + 1 < high {
@@ -147,9 +149,15 @@ impl<P: Pool> Shard<P> {
             }
             steps = low;
         }
-        let meets = running
-            .iter_mut()
-            .any(|s| s.in_step > 0 && pool.meets(&mut s.held, s.computed + s.in_step * steps));
+        let meets = |s: &mut Sequence<P::Held>| {
+            s.in_step > 0 && pool.meets(&mut s.held, s.computed + s.in_step * steps)
+        };
+        // Nobody but itself knows of an answer that is not published, and there is one prompt at most.
+        let meets = match (*defers, survey.prompt) {
+            (true, None) => false,
+            (true, Some(at)) => meets(&mut running[at]),
+            (false, _) => running.iter_mut().any(meets),
+        };
         if meets { 1 } else { steps }
     }
 
@@ -203,22 +211,30 @@ impl<P: Pool> Shard<P> {
             ..*leap
         };
         self.totals.steps += u64::from(steps);
-        for sequence in self.running.iter_mut().filter(|sequence| sequence.in_step > 0) {
-            let decodes = sequence.is_decoding();
-            let to = sequence.computed + steps * sequence.in_step;
-            sequence.advance(to, &mut self.totals);
-            if decodes {
-                sequence.generated += steps;
-                self.totals.output_tokens += u64::from(steps);
+        let Shard { running, pool, totals, defers, .. } = self;
+        for sequence in running.iter_mut().filter(|sequence| sequence.in_step > 0) {
+            if sequence.decodes {
+                sequence.decode(steps);
+                totals.output_tokens += u64::from(steps);
                 // Before the blocks that come to be full are published, there must be so many.
-                self.pool.grow(&mut sequence.held, to);
-            }
-            self.pool.publish(&mut sequence.held, to);
-            if decodes && goes_on {
-                self.pool.grow(&mut sequence.held, to + 1);
+                sequence.grow(pool, sequence.computed + u32::from(goes_on));
+                if !*defers {
+                    sequence.publish(pool);
+                }
+            } else {
+                sequence.advance(sequence.computed + steps * sequence.in_step, totals);
+                // Whoever could look for it joins after the last step.
+                if !*defers {
+                    sequence.publish(pool);
+                }
             }
         }
     }
+}
+
+/// Whether a prompt has the answer to another request.
+pub(super) fn has_answers(request: &Request) -> bool {
+    request.prompt.iter().any(|segment| segment.content().scope() == Some(Scope::Answer))
 }
 
 /// The work of the next step, where it feeds the same sequences as many tokens.

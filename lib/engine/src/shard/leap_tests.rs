@@ -22,6 +22,8 @@ type Sent = (u64, Vec<(u8, u32)>, u32);
 struct Case {
     config: ShardConfig,
     requests: Vec<Sent>,
+    /// Requests before this one have no answers in their prompts.
+    answers_from: usize,
     /// Microseconds at which somebody looks.
     looks: Vec<u64>,
 }
@@ -31,11 +33,16 @@ fn case() -> impl Strategy<Value = Case> {
     (
         (6u32..60, 1u32..20, 1u32..40, 1u32..8),
         proptest::collection::vec(one, 1..25),
-        proptest::collection::vec(0u64..400_000, 0..30),
+        (proptest::collection::vec(0u64..400_000, 0..30), 0usize..25),
         proptest::option::of(10_000u64..200_000),
     )
         .prop_map(
-            |((kv_blocks, block_tokens, token_budget, max_running), mut requests, mut looks, timeout_us)| {
+            |(
+                (kv_blocks, block_tokens, token_budget, max_running),
+                mut requests,
+                (mut looks, answers_from),
+                timeout_us,
+            )| {
                 requests.sort_by_key(|r| r.0);
                 looks.sort_unstable();
                 let timeout = timeout_us.map(at);
@@ -48,7 +55,7 @@ fn case() -> impl Strategy<Value = Case> {
                     protect_admitted: looks.len() % 2 == 0,
                     ..ShardConfig::default()
                 };
-                Case { config, requests, looks }
+                Case { config, requests, answers_from, looks }
             },
         )
 }
@@ -58,8 +65,9 @@ fn at(us: u64) -> Time {
 }
 
 /// Some content is a few keys, some the answers to the requests just before: as of a next turn that comes too soon.
-fn request(id: u64, prompt: &[(u8, u32)], output_tokens: u32) -> Arc<Request> {
+fn request(id: u64, prompt: &[(u8, u32)], output_tokens: u32, answers: bool) -> Arc<Request> {
     let content = |n: u8| match n {
+        _ if !answers => ContentId::key(&n.to_string()),
         0..3 => ContentId::key(&n.to_string()),
         _ => ContentId::answer(RequestId(id.saturating_sub(u64::from(n) - 2))),
     };
@@ -119,7 +127,11 @@ fn drive<P: Pool>(case: &Case) -> (Vec<String>, u64) {
                 let (id, (_, prompt, output)) = arrivals.next().expect("was peeked");
                 shard.catch_up(now, false);
                 log.push(look(&shard, now));
-                match shard.enqueue(request(id as u64, prompt, *output), now, id % 3 == 0) {
+                match shard.enqueue(
+                    request(id as u64, prompt, *output, id >= case.answers_from),
+                    now,
+                    id % 3 == 0,
+                ) {
                     Err(rejection) => log.push(format!("{rejection:?}")),
                     Ok(()) if ends.is_none() => starts = Some(now),
                     Ok(()) => ends = shard.interrupt_leap(now).or(ends),
@@ -150,12 +162,12 @@ proptest! {
 #[test]
 fn a_lone_request_takes_a_few_leaps() {
     let config = ShardConfig { kv_blocks: 100, ..ShardConfig::default() };
-    let case = Case { config, requests: vec![(0, vec![(0, 100)], 500)], looks: vec![] };
+    let case = Case { config, requests: vec![(0, vec![(0, 100)], 500)], answers_from: 0, looks: vec![] };
     assert_eq!(drive::<RunPool>(&case).1, 1 + 2 * 2);
     assert_eq!(drive::<BlockPool>(&case).1, 1 + 2 * 500);
     // A long prompt: all whole chunks, the rest, all decodes.
     let config = ShardConfig { token_budget: 16, ..config };
-    let case = Case { config, requests: vec![(0, vec![(0, 1000)], 500)], looks: vec![] };
+    let case = Case { config, requests: vec![(0, vec![(0, 1000)], 500)], answers_from: 0, looks: vec![] };
     assert_eq!(drive::<RunPool>(&case).1, 1 + 2 * 3);
     assert_eq!(drive::<BlockPool>(&case).1, 1 + 2 * (63 + 499));
 }

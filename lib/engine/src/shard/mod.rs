@@ -164,6 +164,10 @@ pub struct Shard<P: Pool> {
     step: Option<Leap>,
     /// Whether uneventful steps are taken in one leap.
     leaps: bool,
+    /// Whether some request had the answer to another one in its prompt.
+    answers_are_asked: bool,
+    /// Blocks of answers are published only as their sequence leaves: so far nobody could find them.
+    defers: bool,
     /// No request in the shard runs out of time before; none where there is no timeout or nobody to run out of it.
     expiry: Option<Time>,
     pending_tokens: u64,
@@ -187,6 +191,9 @@ impl<P: Pool> Shard<P> {
         Shard {
             pool,
             leaps: P::LEAPS && backend.timed().is_some(),
+            answers_are_asked: false,
+            // How many blocks are spared can be seen at any time.
+            defers: P::LEAPS && !config.protect_admitted,
             expiry: None,
             config,
             backend,
@@ -206,6 +213,9 @@ impl<P: Pool> Shard<P> {
     /// A request that could not be served even by an empty shard.
     pub fn enqueue(&mut self, request: Arc<Request>, arrival: Time, admitted: bool) -> Result<(), Rejection> {
         self.config.fits(&request)?;
+        if !self.answers_are_asked && leap::has_answers(&request) {
+            self.expose_answers();
+        }
         let held = self.pool.open(&request, admitted);
         let sequence = Sequence::new(request, arrival, admitted, held);
         self.pending_tokens += sequence.pending();
@@ -214,6 +224,14 @@ impl<P: Pool> Shard<P> {
             self.expiry = Some(self.expiry.unwrap_or(Time::MAX).min(arrival + timeout));
         }
         Ok(())
+    }
+
+    /// Somebody may look for blocks of answers from now on.
+    fn expose_answers(&mut self) {
+        self.answers_are_asked = true;
+        if std::mem::take(&mut self.defers) {
+            self.running.iter_mut().for_each(|sequence| sequence.publish(&mut self.pool));
+        }
     }
 
     /// Whether a step is in progress.
@@ -298,7 +316,8 @@ impl<P: Pool> Shard<P> {
         debug_assert!(self.step.is_none(), "one step at a time");
         self.expire(now, departed);
         self.plan_step(now);
-        let work = schedule::work(&self.running);
+        let survey = schedule::survey(&self.running);
+        let work = survey.work;
         if work.is_empty() {
             return Ok(None);
         }
@@ -313,7 +332,7 @@ impl<P: Pool> Shard<P> {
             }
         };
         let duration = self.paced(duration);
-        let step = self.leap_from(now, duration, &work);
+        let step = self.leap_from(now, duration, &survey);
         self.step = Some(step);
         Ok(Some(step.duration()))
     }
@@ -321,12 +340,10 @@ impl<P: Pool> Shard<P> {
     /// Ends the step in progress at `now`: its KV blocks are published, finished requests are pushed onto `departed`.
     pub fn end_step(&mut self, now: Time, departed: &mut Vec<Departed>) {
         debug_assert!(self.step.is_some(), "a step is in progress");
-        if let Some(leap) = self.step {
-            self.pass(leap.before_last(), true);
-        }
-        self.totals.steps += 1;
+        let steps = self.step.map_or(1, |leap| leap.steps());
+        self.totals.steps += u64::from(steps);
         self.stop_step(now);
-        self.complete_step(now, departed);
+        self.complete_steps(steps, now, departed);
     }
 
     /// Gives up everything, as when the shard dies or the run is stopped; what was cached is lost.
@@ -335,7 +352,7 @@ impl<P: Pool> Shard<P> {
         self.stop_step(now);
         let all: Vec<_> = self.running.drain(..).chain(self.waiting.drain(..)).collect();
         for mut sequence in all {
-            self.pool.release(&mut sequence.held);
+            sequence.release(&mut self.pool);
             self.depart(sequence, now, false, departed);
         }
         self.pool.clear();

@@ -18,7 +18,7 @@ impl<P: Pool> Shard<P> {
         let late = |arrival: Time| arrival + timeout <= now;
         if self.running.iter().any(|s| late(s.arrival)) {
             for mut sequence in self.running.extract_if(.., |s| late(s.arrival)).collect::<Vec<_>>() {
-                self.pool.release(&mut sequence.held);
+                sequence.release(&mut self.pool);
                 self.depart(sequence, now, false, departed);
             }
         }
@@ -37,7 +37,7 @@ impl<P: Pool> Shard<P> {
         let mut budget = self.config.token_budget;
         self.plan_decodes(&mut budget);
         for sequence in &mut self.running {
-            if !sequence.is_decoding() {
+            if !sequence.decodes {
                 sequence.in_step = budget.min(sequence.known() - sequence.computed);
                 budget -= sequence.in_step;
             }
@@ -51,14 +51,14 @@ impl<P: Pool> Shard<P> {
         while position < self.running.len() {
             let sequence = &mut self.running[position];
             sequence.in_step = 0;
-            if sequence.is_decoding() && *budget > 0 {
-                let tokens = sequence.known();
-                if !self.pool.grow(&mut sequence.held, tokens) {
+            sequence.decodes = sequence.is_decoding();
+            if sequence.decodes && *budget > 0 {
+                if !sequence.grow(&mut self.pool, sequence.known()) {
                     // The last one gives way, which may be this one itself; then this position is tried again.
                     self.preempt_last();
                     continue;
                 }
-                self.running[position].in_step = 1;
+                sequence.in_step = 1;
                 *budget -= 1;
             }
             position += 1;
@@ -67,9 +67,10 @@ impl<P: Pool> Shard<P> {
 
     fn preempt_last(&mut self) {
         let Some(mut sequence) = self.running.pop() else { return };
-        self.pool.release(&mut sequence.held);
+        sequence.release(&mut self.pool);
         sequence.computed = 0;
         sequence.in_step = 0;
+        sequence.decodes = false;
         sequence.preemptions += 1;
         self.totals.preemptions += 1;
         self.waiting.push_front(sequence);
@@ -82,7 +83,7 @@ impl<P: Pool> Shard<P> {
             let known = sequence.known();
             // One token is always computed, so that there are logits to decode from.
             let most_cached = (known - 1) / self.config.block_tokens;
-            let Some(found) = self.pool.admit(&mut sequence.held, known, most_cached) else { return };
+            let Some(found) = sequence.admit(&mut self.pool, most_cached) else { return };
             let Some(mut sequence) = self.waiting.pop_front() else { return };
             let found_tokens = found * self.config.block_tokens;
             if sequence.scheduled_at.is_none() {
@@ -101,17 +102,31 @@ impl<P: Pool> Shard<P> {
     }
 }
 
-/// The work of the planned step.
-pub(super) fn work<H>(running: &[Sequence<H>]) -> StepWork {
-    let mut work = StepWork::default();
-    for sequence in running.iter().filter(|sequence| sequence.in_step > 0) {
-        if sequence.is_decoding() {
-            work.add_decode(u64::from(sequence.computed));
+/// What the planned step does.
+pub(super) struct Survey {
+    pub(super) work: StepWork,
+    /// Steps until the first decoding sequence is done; `u32::MAX` where none decodes.
+    pub(super) first_done: u32,
+    /// The place of the last sequence whose prompt is computed.
+    pub(super) prompt: Option<usize>,
+}
+
+/// Looks at the planned step.
+pub(super) fn survey<H>(running: &[Sequence<H>]) -> Survey {
+    let mut survey = Survey { work: StepWork::default(), first_done: u32::MAX, prompt: None };
+    for (at, sequence) in running.iter().enumerate() {
+        if sequence.in_step == 0 {
+            continue;
+        }
+        if sequence.decodes {
+            survey.work.add_decode(u64::from(sequence.computed));
+            survey.first_done = survey.first_done.min(sequence.output_tokens - sequence.generated);
         } else {
-            work.add_prefill(u64::from(sequence.in_step), u64::from(sequence.computed));
+            survey.work.add_prefill(u64::from(sequence.in_step), u64::from(sequence.computed));
+            survey.prompt = Some(at);
         }
     }
-    work
+    survey
 }
 
 /// The planned step as its backend sees it: decodes first, then prefill chunks. `seqs` is an empty buffer.
@@ -124,7 +139,7 @@ pub(super) fn batch<'a, P: Pool>(
     let mut batch = Batch { seqs, work };
     for decoding in [true, false] {
         for sequence in running {
-            if sequence.in_step == 0 || sequence.is_decoding() != decoding {
+            if sequence.in_step == 0 || sequence.decodes != decoding {
                 continue;
             }
             let (start, tokens) = (sequence.computed, sequence.in_step);

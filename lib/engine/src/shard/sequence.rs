@@ -1,6 +1,7 @@
 //! One request inside a shard.
 
 use super::ShardTotals;
+use crate::pool::Pool;
 use cr_trace::{Request, Time};
 use std::sync::Arc;
 
@@ -10,7 +11,13 @@ pub(super) struct Sequence<H> {
     pub(super) arrival: Time,
     pub(super) admitted: bool,
     pub(super) prompt_tokens: u32,
+    /// Tokens to decode.
+    pub(super) output_tokens: u32,
     pub(super) held: H,
+    /// Tokens that the blocks held have room for, as far as the pool tells.
+    room: u32,
+    /// Computed tokens from which there is something to publish, as far as the pool tells.
+    publishes_at: u32,
     /// Tokens whose KV is in the pool, counted from the start.
     pub(super) computed: u32,
     /// The most that `computed` ever was: what lies below is computed again after a preemption.
@@ -19,6 +26,8 @@ pub(super) struct Sequence<H> {
     pub(super) generated: u32,
     /// Tokens fed by the step in progress.
     pub(super) in_step: u32,
+    /// The step in progress feeds just the token decoded last.
+    pub(super) decodes: bool,
     /// Prompt tokens found in the pool at first scheduling.
     pub(super) cached: u32,
     pub(super) scheduled_at: Option<Time>,
@@ -30,14 +39,18 @@ impl<H> Sequence<H> {
     pub(super) fn new(request: Arc<Request>, arrival: Time, admitted: bool, held: H) -> Sequence<H> {
         Sequence {
             prompt_tokens: request.prompt_tokens() as u32,
+            output_tokens: request.output_tokens,
             request,
             arrival,
             admitted,
             held,
+            room: 0,
+            publishes_at: 0,
             computed: 0,
             reached: 0,
             generated: 0,
             in_step: 0,
+            decodes: false,
             cached: 0,
             scheduled_at: None,
             first_token_at: None,
@@ -62,6 +75,62 @@ impl<H> Sequence<H> {
             (None, Some(_)) => u64::from(self.prompt_tokens - self.cached),
             (None, None) => u64::from(self.prompt_tokens),
         }
+    }
+
+    /// Whether it has all its tokens.
+    pub(super) fn is_done(&self) -> bool {
+        self.generated == self.output_tokens
+    }
+
+    /// Makes room for `tokens` tokens; see [`Pool::grow`].
+    #[inline]
+    pub(super) fn grow<P: Pool<Held = H>>(&mut self, pool: &mut P, tokens: u32) -> bool {
+        if tokens <= self.room {
+            return true;
+        }
+        let grown = pool.grow(&mut self.held, tokens);
+        self.room = pool.room(&self.held);
+        grown
+    }
+
+    /// How many blocks are missing for `tokens` tokens.
+    pub(super) fn lacks<P: Pool<Held = H>>(&self, pool: &P, tokens: u32) -> u32 {
+        if tokens <= self.room { 0 } else { pool.lacks(&self.held, tokens) }
+    }
+
+    /// Makes what has been computed findable; see [`Pool::publish`].
+    #[inline]
+    pub(super) fn publish<P: Pool<Held = H>>(&mut self, pool: &mut P) {
+        if self.computed >= self.publishes_at {
+            pool.publish(&mut self.held, self.computed);
+            self.publishes_at = pool.publishes_at(&self.held);
+        }
+    }
+
+    /// Takes up what the pool has of its first tokens, and room for the others; see [`Pool::admit`].
+    pub(super) fn admit<P: Pool<Held = H>>(&mut self, pool: &mut P, most_cached: u32) -> Option<u32> {
+        let known = self.known();
+        let found = pool.admit(&mut self.held, known, most_cached)?;
+        self.room = pool.room(&self.held);
+        self.publishes_at = pool.publishes_at(&self.held);
+        Some(found)
+    }
+
+    /// Publishes what has been computed and lets go of everything.
+    pub(super) fn release<P: Pool<Held = H>>(&mut self, pool: &mut P) {
+        self.publish(pool);
+        pool.release(&mut self.held);
+        (self.room, self.publishes_at) = (0, u32::MAX);
+    }
+
+    /// So many tokens more have been decoded, one a step, and fed but for the last one.
+    #[inline]
+    pub(super) fn decode(&mut self, tokens: u32) {
+        self.computed += tokens;
+        self.generated += tokens;
+        // Whatever was computed again after a preemption was computed before decoding went on.
+        debug_assert!(self.reached < self.computed);
+        self.reached = self.computed;
     }
 
     /// Tokens up to `to` have been computed: for the first time, or again.

@@ -8,13 +8,13 @@ use crate::serving::Serving;
 use cr_engine::{Departed, Rejection};
 use cr_report::events::FailReason;
 use cr_routing::policy::Departure;
-use cr_trace::{Request, ShardId, TraceError};
+use cr_trace::{Request, RequestId, ShardId, TraceError};
 use std::sync::Arc;
 
-impl<S: Serving, I: Iterator<Item = Result<Request, TraceError>>> Desk<'_, S, I> {
+impl<S: Serving, I: Iterator<Item = Result<Arc<Request>, TraceError>>> Desk<'_, S, I> {
     pub(super) fn fail(&mut self, arrival: Arrival, failure: Failure) -> Result<(), ReplayError> {
         let id = arrival.request.id;
-        let retries = u32::from(self.retried.remove(&id));
+        let retries = self.retries(id);
         self.narrator.fail(&arrival, true, self.now, failure, retries)?;
         self.arrivals.ended(id, self.now, false);
         self.cancel()
@@ -57,9 +57,14 @@ impl<S: Serving, I: Iterator<Item = Result<Request, TraceError>>> Desk<'_, S, I>
         self.cancel()
     }
 
+    /// How often a request that ends was sent again.
+    fn retries(&mut self, id: RequestId) -> u32 {
+        u32::from(!self.retried.is_empty() && self.retried.remove(&id))
+    }
+
     fn finish(&mut self, shard: ShardId, departed: &Departed) -> Result<(), ReplayError> {
         let id = departed.request.id;
-        let (ordinal, retries) = (self.arrivals.ordinal(id), u32::from(self.retried.remove(&id)));
+        let (ordinal, retries) = (self.arrivals.ordinal(id), self.retries(id));
         self.narrator.finish(departed, shard, ordinal, retries)?;
         self.routers.finished(ordinal, &departure(departed, shard));
         self.arrivals.ended(id, self.now, true);
@@ -85,7 +90,7 @@ impl<S: Serving, I: Iterator<Item = Result<Request, TraceError>>> Desk<'_, S, I>
         failure: Failure,
     ) -> Result<(), ReplayError> {
         let id = departed.request.id;
-        let (ordinal, retries) = (self.arrivals.ordinal(id), u32::from(self.retried.remove(&id)));
+        let (ordinal, retries) = (self.arrivals.ordinal(id), self.retries(id));
         self.narrator.fail(&arrival_of(departed, ordinal), true, self.now, failure, retries)?;
         self.routers.finished(ordinal, &departure(departed, shard));
         Ok(())

@@ -10,8 +10,9 @@ use crate::serving::Serving;
 use cr_engine::Departed;
 use cr_report::events::{Event, FailReason, Fault as FaultEvent};
 use cr_trace::{Request, ShardId, TraceError};
+use std::sync::Arc;
 
-impl<S: Serving, I: Iterator<Item = Result<Request, TraceError>>> Desk<'_, S, I> {
+impl<S: Serving, I: Iterator<Item = Result<Arc<Request>, TraceError>>> Desk<'_, S, I> {
     /// A fault begins or ends.
     pub(super) fn fault(
         &mut self,

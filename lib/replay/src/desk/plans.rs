@@ -12,7 +12,7 @@ use cr_routing::planner::Fleet as PlannedFleet;
 use cr_trace::{Request, Time, TraceError};
 use std::sync::Arc;
 
-impl<S: Serving, I: Iterator<Item = Result<Request, TraceError>>> Desk<'_, S, I> {
+impl<S: Serving, I: Iterator<Item = Result<Arc<Request>, TraceError>>> Desk<'_, S, I> {
     /// Counts a request for the plans to come, and plans from the head of the trace when that has passed.
     pub(super) fn learn(&mut self, arrival: &Arrival) -> Result<(), ReplayError> {
         if arrival.ordinal < self.head_requests {

@@ -1,5 +1,6 @@
 //! What the runs of one variant, seed and rate share: the requests, and a table that was planned ahead.
 
+use super::drawn::Kept;
 use super::plan;
 use super::sweep::{Cell, Ready};
 use crate::run::{Outcome, RunSpec, run};
@@ -11,36 +12,38 @@ use cr_trace::Request;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Requests of which more are drawn anew for every run instead of being kept in memory.
-const KEPT_REQUESTS: u64 = 400_000;
-
 /// The requests of one variant, seed and rate, and the table where it was planned ahead.
 pub(super) struct Batch<'a> {
     ready: &'a Ready,
-    kept: Option<Vec<Request>>,
+    /// All requests, where they are few enough.
+    kept: Option<&'a [Arc<Request>]>,
     total: u64,
     table: Option<Arc<RoutingTable>>,
 }
 
 impl<'a> Batch<'a> {
-    /// Draws the requests of a cell; they do not depend on its policy.
-    pub(super) fn of(ready: &'a Ready, cell: &Cell) -> Result<Batch<'a>, ReplayError> {
+    /// Draws the requests of a cell, which do not depend on its policy, from those of the batch before it where they are the same.
+    pub(super) fn of(ready: &'a Ready, cell: &Cell, before: &'a mut Kept) -> Result<Batch<'a>, ReplayError> {
         let suite = &ready.suite;
-        let generator = suite.requests(cell.seed, Some(cell.qps))?;
-        let total = generator.total();
-        let kept = (total <= KEPT_REQUESTS).then(|| generator.collect());
+        let Kept { served, planned } = before;
+        let kept = served.draw(suite, suite.workload_of(cell.seed, Some(cell.qps)))?;
+        let total = match kept {
+            Some(kept) => kept.len() as u64,
+            None => suite.requests(cell.seed, Some(cell.qps))?.total(),
+        };
         let mut batch = Batch { ready, kept, total, table: None };
         if let Some(source) = suite.plan {
-            let table = plan::table(suite, source, (cell.seed, cell.qps), &mut batch.requests(cell)?)?;
+            let at = (cell.seed, cell.qps);
+            let table = plan::table(suite, source, at, &mut batch.requests(cell)?, planned)?;
             batch.table = Some(table);
         }
         Ok(batch)
     }
 
-    fn requests(&self, cell: &Cell) -> Result<Box<dyn Iterator<Item = Request> + '_>, ReplayError> {
-        Ok(match &self.kept {
+    fn requests(&self, cell: &Cell) -> Result<Box<dyn Iterator<Item = Arc<Request>> + '_>, ReplayError> {
+        Ok(match self.kept {
             Some(kept) => Box::new(kept.iter().cloned()),
-            None => Box::new(self.ready.suite.requests(cell.seed, Some(cell.qps))?),
+            None => Box::new(self.ready.suite.requests(cell.seed, Some(cell.qps))?.map(Arc::new)),
         })
     }
 

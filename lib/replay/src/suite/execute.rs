@@ -2,6 +2,7 @@
 
 use super::Journal;
 use super::batch::Batch;
+use super::drawn::Kept;
 use super::spec::Load;
 use super::sweep::{Cell, Sweep, three_digits};
 use crate::sink::EventSink;
@@ -129,12 +130,17 @@ impl Sweep {
             }
         }
         let jobs = if self.parallel() { making.jobs.max(1) } else { 1 };
-        let tasks = tasks(cells, &done, jobs);
+        let mut tasks = tasks(cells, &done, jobs);
+        if self.parallel() {
+            // From rate to rate of one seed, so that its requests are drawn once.
+            tasks.sort_by_key(|task| task.first().map(|&index| (cells[index].variant, cells[index].seed)));
+        }
         let (shared, next) = (Mutex::new(Shared { done, stopped: None, failed: None }), AtomicUsize::new(0));
         let work = || {
+            let mut kept = Kept::default();
             while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let worker = Worker { sweep: self, making, cells, keys: &keys, shared: &shared, before };
-                if let Err(error) = worker.task(task) {
+                if let Err(error) = worker.task(task, &mut kept) {
                     lock(&shared).failed.get_or_insert(error);
                 }
                 let state = lock(&shared);
@@ -219,9 +225,9 @@ struct Worker<'a> {
 
 impl Worker<'_> {
     /// Runs cells that serve the same requests.
-    fn task(&self, task: &[usize]) -> Result<(), ReplayError> {
+    fn task(&self, task: &[usize], kept: &mut Kept) -> Result<(), ReplayError> {
         let Some(first) = task.first().map(|&index| &self.cells[index]) else { return Ok(()) };
-        let batch = Batch::of(&self.sweep.variants[first.variant], first)?;
+        let batch = Batch::of(&self.sweep.variants[first.variant], first, kept)?;
         for &index in task {
             let stopped = |shared: &Shared| shared.failed.is_some() || shared.stopped.is_some();
             if stopped(&lock(self.shared)) || self.making.interrupt.load(Ordering::Relaxed) {

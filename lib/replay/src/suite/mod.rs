@@ -8,6 +8,7 @@
 
 mod batch;
 mod check;
+mod drawn;
 pub mod execute;
 mod extends;
 pub mod journal;

@@ -1,6 +1,7 @@
 //! Tables that a suite plans ahead of a run, from something else than its head.
 
 use super::Suite;
+use super::drawn::Slot;
 use super::spec::PlanSource;
 use crate::ReplayError;
 use compact_str::format_compact;
@@ -13,12 +14,13 @@ use std::sync::Arc;
 /// Sets the random streams of a separate trace apart from those of the trace that is served.
 const SEPARATE: u64 = 0x5e9a_7a7e;
 
-/// The table for one seed and rate; `requests` are those that will be served.
+/// The table for one seed and rate; `requests` are those that will be served, `separate` keeps those that will not.
 pub(super) fn table(
     suite: &Suite,
     source: PlanSource,
     (seed, qps): (u64, f64),
-    requests: &mut dyn Iterator<Item = Request>,
+    requests: &mut dyn Iterator<Item = Arc<Request>>,
+    separate: &mut Slot,
 ) -> Result<Arc<RoutingTable>, ReplayError> {
     let table = match source {
         PlanSource::TrueRates => from_shares(suite, seed, qps),
@@ -28,7 +30,10 @@ pub(super) fn table(
             spec.popularity.seed.get_or_insert(spec.seed);
             spec.seed ^= SEPARATE;
             spec.requests = Some(requests);
-            from_requests(suite, &mut suite.generator(&spec)?, false)
+            match separate.draw(suite, spec.clone())? {
+                Some(kept) => from_requests(suite, &mut kept.iter().cloned(), false),
+                None => from_requests(suite, &mut suite.generator(&spec)?.map(Arc::new), false),
+            }
         }
     };
     table.map(Arc::new).map_err(ReplayError::Config)
@@ -52,7 +57,7 @@ fn from_shares(suite: &Suite, seed: u64, qps: f64) -> Result<RoutingTable, Strin
 
 fn from_requests(
     suite: &Suite,
-    requests: &mut dyn Iterator<Item = Request>,
+    requests: &mut dyn Iterator<Item = Arc<Request>>,
     in_sample: bool,
 ) -> Result<RoutingTable, String> {
     let mut counted = TraceRates::default();

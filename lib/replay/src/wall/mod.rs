@@ -19,6 +19,7 @@ use cr_engine::EngineError;
 use cr_trace::{Request, Time, TraceError};
 use fleet::{News, WallFleet, What};
 use pace::Pace;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -37,7 +38,7 @@ impl Zero {
 }
 
 /// Runs a trace in real time; see [`crate::run::run`].
-pub(crate) fn run<I: Iterator<Item = Result<Request, TraceError>>>(
+pub(crate) fn run<I: Iterator<Item = Result<Arc<Request>, TraceError>>>(
     spec: &RunSpec,
     fleet: Fleet,
     trace: I,
@@ -61,7 +62,7 @@ struct WallClock<'a, I> {
     stopping: bool,
 }
 
-impl<I: Iterator<Item = Result<Request, TraceError>>> WallClock<'_, I> {
+impl<I: Iterator<Item = Result<Arc<Request>, TraceError>>> WallClock<'_, I> {
     fn run(&mut self, interrupt: &AtomicBool) -> Result<Option<Stop>, ReplayError> {
         self.desk.open()?;
         loop {

@@ -169,7 +169,7 @@ impl Setting {
     /// Why the run cannot be made.
     pub(crate) fn refused(&self) -> String {
         let fleet = self.fleet();
-        let nothing = std::iter::empty();
+        let nothing = std::iter::empty::<Result<Request, TraceError>>();
         let outcome =
             run(&self.spec(), fleet, nothing, &mut cr_replay::sink::NoSink, &AtomicBool::new(false));
         outcome.expect_err("is refused").to_string()

@@ -29,17 +29,8 @@ impl Default for Distribution {
 impl Distribution {
     /// Empty.
     pub fn new() -> Self {
-        Self::with_digits(3)
-    }
-
-    /// Empty, with two significant digits: a quantile is at most 1 % too high, and it holds at most 0.05 MB.
-    pub fn coarse() -> Self {
-        Self::with_digits(2)
-    }
-
-    fn with_digits(digits: u8) -> Self {
         // It grows up to the largest value.
-        let histogram = Histogram::new(digits).expect("1 to 5 significant digits are supported");
+        let histogram = Histogram::new(3).expect("1 to 5 significant digits are supported");
         Distribution { histogram, sum: 0.0, min: f64::INFINITY, max: 0.0 }
     }
 
@@ -48,7 +39,7 @@ impl Distribution {
         let value = value.clamp(0.0, MAX_UNITS as f64 / UNITS);
         let value = if value.is_nan() { 0.0 } else { value };
         // The histogram grows to any value below MAX_UNITS.
-        self.histogram.record((value * UNITS).round() as u64).expect("the histogram resizes");
+        self.histogram.record(rounded(value * UNITS)).expect("the histogram resizes");
         self.sum += value;
         self.min = self.min.min(value);
         self.max = self.max.max(value);
@@ -140,6 +131,13 @@ impl Distribution {
     }
 }
 
+/// The nearest whole number to one that is not negative, halves up, as `f64::round` gives it but without a call.
+#[inline]
+pub(super) fn rounded(value: f64) -> u64 {
+    let whole = value as u64;
+    whole + u64::from(value - whole as f64 >= 0.5)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,6 +161,11 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn rounding_is_that_of_floats(value in prop_oneof![0.0f64..3.0, 0.0f64..2e16, (0u64..1000).prop_map(|n| n as f64 / 2.0)]) {
+            prop_assert_eq!(rounded(value), value.round() as u64);
+        }
+
         #[test]
         fn agrees_with_sorted_values(mut values in proptest::collection::vec(0.0f64..500.0, 1..300), q in 0.0f64..1.0) {
             let mut d = Distribution::new();

@@ -6,6 +6,7 @@
 mod distribution;
 mod fleet;
 mod growth;
+mod sparse;
 mod tenants;
 mod timeline;
 

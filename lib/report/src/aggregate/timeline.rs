@@ -1,6 +1,6 @@
 //! Hits and TTFT over time, in bins whose number does not grow with the run.
 
-use super::Distribution;
+use super::sparse::Sparse;
 use crate::events::{Fault, Finish, Plan};
 use serde::{Deserialize, Serialize};
 
@@ -53,12 +53,12 @@ pub enum MarkKind {
 struct Bin {
     prompt_tokens: u64,
     cached_tokens: u64,
-    ttft_s: Distribution,
+    ttft_s: Sparse,
 }
 
 impl Bin {
     fn empty() -> Bin {
-        Bin { prompt_tokens: 0, cached_tokens: 0, ttft_s: Distribution::coarse() }
+        Bin { prompt_tokens: 0, cached_tokens: 0, ttft_s: Sparse::new() }
     }
 
     fn merge(&mut self, other: &Bin) {

@@ -272,7 +272,7 @@ enum Place {
 }
 
 impl Pool for RunPool {
-    type Held = HeldRuns;
+    type Held = Box<HeldRuns>;
 
     const LEAPS: bool = true;
 
@@ -295,13 +295,13 @@ impl Pool for RunPool {
         }
     }
 
-    fn open(&self, request: &Request, admitted: bool) -> HeldRuns {
-        let mut held = HeldRuns::new(request, admitted, self.block_tokens);
+    fn open(&self, request: &Request, admitted: bool) -> Box<HeldRuns> {
+        let mut held = Box::new(HeldRuns::new(request, admitted, self.block_tokens));
         held.protection = self.protection;
         held
     }
 
-    fn admit(&mut self, held: &mut HeldRuns, tokens: u32, most_cached: u32) -> Option<u32> {
+    fn admit(&mut self, held: &mut Box<HeldRuns>, tokens: u32, most_cached: u32) -> Option<u32> {
         debug_assert!(held.blocks == 0, "a sequence is admitted holding nothing");
         let path = self.find(held.stretches(), most_cached.min(held.named));
         let (mut found, mut idle) = (0, 0);
@@ -325,7 +325,7 @@ impl Pool for RunPool {
         Some(found)
     }
 
-    fn grow(&mut self, held: &mut HeldRuns, tokens: u32) -> bool {
+    fn grow(&mut self, held: &mut Box<HeldRuns>, tokens: u32) -> bool {
         let fresh = self.lacks(held, tokens);
         if fresh > self.available() {
             return false;
@@ -337,7 +337,15 @@ impl Pool for RunPool {
         true
     }
 
-    fn lacks(&self, held: &HeldRuns, tokens: u32) -> u32 {
+    fn room(&self, held: &Box<HeldRuns>) -> u32 {
+        held.blocks.saturating_mul(self.block_tokens)
+    }
+
+    fn publishes_at(&self, held: &Box<HeldRuns>) -> u32 {
+        (held.published + 1).saturating_mul(self.block_tokens)
+    }
+
+    fn lacks(&self, held: &Box<HeldRuns>, tokens: u32) -> u32 {
         self.blocks_for(tokens).saturating_sub(held.blocks)
     }
 
@@ -345,7 +353,7 @@ impl Pool for RunPool {
         self.free + self.cached
     }
 
-    fn meets(&self, held: &mut HeldRuns, computed: u32) -> bool {
+    fn meets(&self, held: &mut Box<HeldRuns>, computed: u32) -> bool {
         let full = computed / self.block_tokens;
         if full <= held.published {
             return false;
@@ -356,7 +364,7 @@ impl Pool for RunPool {
         self.next_block(held, at).is_some()
     }
 
-    fn publish(&mut self, held: &mut HeldRuns, computed: u32) {
+    fn publish(&mut self, held: &mut Box<HeldRuns>, computed: u32) {
         let full = computed / self.block_tokens;
         while held.published < full {
             let block = held.published;
@@ -369,7 +377,7 @@ impl Pool for RunPool {
         }
     }
 
-    fn release(&mut self, held: &mut HeldRuns) {
+    fn release(&mut self, held: &mut Box<HeldRuns>) {
         // Deepest first, so that among blocks of one release the deepest is evicted first.
         while let Some(share) = held.path.pop() {
             self.let_go(share);
@@ -379,7 +387,7 @@ impl Pool for RunPool {
         held.published = 0;
     }
 
-    fn table<'a>(&self, _held: &'a HeldRuns) -> &'a [u32] {
+    fn table<'a>(&self, _held: &'a Box<HeldRuns>) -> &'a [u32] {
         &[]
     }
 
