@@ -116,6 +116,16 @@ peer-llama-cpp *ARGS:
 peer-aiperf:
     benches/peers/aiperf.sh
 
+# NVIDIA Dynamo's offline replayer against the simulator on one trace, in one run (installs it into a temporary folder; CR_TRACES names the traces)
+[group('measure')]
+peer-dynamo *ROUNDS:
+    benches/peers/dynamo.sh {{ ROUNDS }}
+
+# How time and memory of the simulator grow with requests, keys and shards; kept in reports/scaling
+[group('measure')]
+bench-scaling: build
+    benches/scaling/run.sh
+
 # Install the four programs into ~/.cargo/bin
 [group('build')]
 install:
