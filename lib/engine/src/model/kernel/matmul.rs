@@ -215,7 +215,12 @@ fn group<const V: u8, W: Stored, const R: usize, const C: usize>(
         // Indices into `part` are constants after unrolling; any other would keep it in memory.
         let mut part = [[0f32; C]; R];
         for (i, weights) in panel.iter().enumerate() {
-            let weights = weights[pass..].first_chunk::<C>().expect("C divides a panel").map(W::widen);
+            let stored = weights[pass..].first_chunk::<C>().expect("C divides a panel");
+            // Not `map`, which may stay a call, and a call puts all sums into memory and back.
+            let mut weights = [0f32; C];
+            for j in 0..C {
+                weights[j] = stored[j].widen();
+            }
             for r in 0..R {
                 let x = rows[r][i];
                 for j in 0..C {
