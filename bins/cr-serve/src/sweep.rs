@@ -137,9 +137,9 @@ fn jobs(args: &MakingArgs) -> usize {
 
 /// Names this very program, so that runs of another build are not taken for its own.
 fn build() -> anyhow::Result<String> {
-    let bytes =
-        std::env::current_exe().and_then(std::fs::read).context("cannot read this program's own file")?;
-    Ok(cr_replay::suite::journal::digest(&bytes))
+    std::env::current_exe()
+        .and_then(|path| cr_replay::suite::journal::digest_of_file(&path))
+        .context("cannot read this program's own file")
 }
 
 /// What is run, in a line.

@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::hash::Hasher as _;
+use std::io::{self, BufRead as _, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use twox_hash::XxHash3_64;
@@ -110,6 +111,24 @@ impl Journal {
             "policy": cell.policy, "qps": cell.qps.to_bits(), "seed": cell.seed,
         });
         digest(all.to_string().as_bytes())
+    }
+}
+
+/// A short name for a file, which is not held in memory.
+///
+/// # Errors
+/// What reading it says.
+pub fn digest_of_file(path: &Path) -> io::Result<String> {
+    let mut file = BufReader::with_capacity(1 << 16, File::open(path)?);
+    let mut hasher = XxHash3_64::new();
+    loop {
+        let bytes = file.fill_buf()?;
+        if bytes.is_empty() {
+            return Ok(format!("{:016x}", hasher.finish()));
+        }
+        hasher.write(bytes);
+        let read = bytes.len();
+        file.consume(read);
     }
 }
 
