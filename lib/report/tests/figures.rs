@@ -7,7 +7,7 @@ use cr_report::SuiteReport;
 use cr_report::design::{Axis, Variant};
 use cr_report::record::Stored;
 use cr_report::regimes::{Foretold, Map, Place};
-use cr_report::svg::FIGURES;
+use cr_report::svg::{FIGURES, INK, Rgb, contrast};
 use roxmltree::{Document, Node};
 
 /// The box that a text covers: left, top, right, bottom.
@@ -49,6 +49,30 @@ fn text_box(node: Node<'_, '_>) -> Box {
     Box { text, edges }
 }
 
+/// GitHub's pages, light and dark.
+const PAGES: [Rgb; 2] = [(0xff, 0xff, 0xff), (0x0d, 0x11, 0x17)];
+
+/// The colour behind the middle of a text: the page, and what is filled over it.
+fn ground(root: Node<'_, '_>, text: &Box, page: Rgb) -> Rgb {
+    let [left, top, right, bottom] = text.edges;
+    let (x, y) = ((left + right) / 2.0, (top + bottom) / 2.0);
+    let filled = root.descendants().filter(|node| node.has_tag_name("rect")).filter(|rect| {
+        let (from, width) = (number(*rect, "x"), number(*rect, "width"));
+        let (above, height) = (number(*rect, "y"), number(*rect, "height"));
+        (from..from + width).contains(&x)
+            && (above..above + height).contains(&y)
+            && rect.attribute("fill") != Some("none")
+    });
+    filled.fold(page, |below, rect| {
+        let hex = rect.attribute("fill").unwrap_or_default().trim_start_matches('#').to_owned();
+        let channel = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).expect("is a colour");
+        let opacity = number(rect, "opacity");
+        let mix =
+            |over: u8, under: u8| (f64::from(over) * opacity + f64::from(under) * (1.0 - opacity)) as u8;
+        (mix(channel(0), below.0), mix(channel(2), below.1), mix(channel(4), below.2))
+    })
+}
+
 fn overlap(a: &Box, b: &Box) -> bool {
     let slack = 0.5;
     a.edges[0] + slack < b.edges[2]
@@ -83,6 +107,11 @@ fn check(case: &str, suite: &SuiteReport) -> usize {
         for (index, one) in boxes.iter().enumerate() {
             for other in &boxes[index + 1..] {
                 assert!(!overlap(one, other), "{name}: {:?} over {:?}", one.text, other.text);
+            }
+            for page in PAGES {
+                let ground = ground(root, one, page);
+                let contrast = contrast(INK, ground);
+                assert!(contrast >= 3.5, "{name}: {:?} on {ground:?} of {page:?}: {contrast:.2}", one.text);
             }
         }
     }
@@ -200,6 +229,30 @@ fn ladder(rates: &[f64], slo_s: f64) -> SuiteReport {
     suite.slo.ttft_p99_s = Some(slo_s);
     suite.ablation = ["flat", "preble", "chwbl", "cacheroute"].map(String::from).to_vec();
     suite
+}
+
+/// The steps of an ablation are told apart by what their names end in.
+#[test]
+fn of_an_ablation_of_long_names() {
+    let names = ["affinity", "affinity+replication", "affinity+replication+balance"];
+    let mut made = ladder(&[5.0, 20.0], 0.3);
+    made.ablation = names.map(String::from).to_vec();
+    for (policy, name) in ["preble", "chwbl", "cacheroute"].into_iter().zip(names) {
+        for run in made.runs.iter_mut().filter(|run| run.summary.policy == policy) {
+            run.summary.policy = name.into();
+            run.header.policy = name.into();
+        }
+    }
+    assert_eq!(check("ablation", &made), OF_A_LADDER);
+    let record = Stored::new(&made).expect("a record").record;
+    let waterfall = FIGURES.iter().find(|figure| figure.file == "waterfall.svg").expect("is there");
+    let svg = waterfall.draw(&record).expect("is drawn").expect("is drawn");
+    let document = Document::parse(&svg).expect("well-formed");
+    let texts: Vec<&str> = document.descendants().filter_map(|node| node.text()).map(str::trim).collect();
+    for line in ["affinity", "affinity+", "replication", "replication+balance"] {
+        assert!(texts.contains(&line), "{line} of {texts:?}");
+    }
+    assert!(texts.iter().all(|text| !text.contains('…')), "{texts:?}");
 }
 
 #[test]

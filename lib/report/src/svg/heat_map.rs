@@ -14,7 +14,9 @@ use std::collections::BTreeMap;
 const ROW: i32 = 38;
 const NAMES: i32 = 150;
 const FOOT: i32 = 52;
-const TITLE: i32 = 24;
+const TITLE: i32 = 38;
+/// Height of the bar that tells how far a spot is from a tie.
+const BAR: i32 = 6;
 const LINE: i32 = 22;
 
 struct Panel<'a> {
@@ -77,12 +79,20 @@ fn paint(
     map: &Map,
     all: &[Spot],
 ) -> Result<(), String> {
-    sheet::label(body, &panel.title, (NAMES, top + 10), TEXT, HPos::Left)?;
+    sheet::label(body, &panel.title, (NAMES, top + 24), TEXT, HPos::Left)?;
+    let name = sheet::two_lines(&y.name, TEXT, f64::from(NAMES - 18));
+    sheet::labels(
+        body,
+        &name,
+        (NAMES - 10, if name.len() > 1 { top + 8 } else { top + 24 }),
+        TEXT,
+        HPos::Right,
+    )?;
     let (top, rows) = (top + TITLE, y.points.len() as i32);
     let width = (WIDTH as i32 - NAMES - 16) / x.points.len().max(1) as i32;
     for (row, point) in y.points.iter().rev().enumerate() {
         let middle = top + row as i32 * ROW + ROW / 2;
-        let name = sheet::fit(point, TEXT, f64::from(NAMES - 70));
+        let name = sheet::fit(point, TEXT, f64::from(NAMES - 18));
         sheet::label(body, &name, (NAMES - 10, middle), TEXT, HPos::Right)?;
     }
     for (column, point) in x.points.iter().enumerate() {
@@ -92,7 +102,6 @@ fn paint(
     }
     let middle = NAMES + width * x.points.len() as i32 / 2;
     sheet::label(body, &x.name, (middle, top + rows * ROW + 32), TEXT, HPos::Center)?;
-    sheet::label(body, &sheet::fit(&y.name, TEXT, 70.0), (8, top + rows * ROW / 2), TEXT, HPos::Left)?;
     for spot in &panel.spots {
         let column = x.points.iter().position(|point| spot.at.get(&map.x) == Some(point));
         let row = y.points.iter().rev().position(|point| spot.at.get(&map.y) == Some(point));
@@ -110,7 +119,7 @@ fn paint_spot(
     spot: &Spot,
     places: &str,
 ) -> Result<(), String> {
-    // The further from a tie, the fuller the colour.
+    // The further from a tie, the longer the bar; the text stands on the page's own colour, or nearly so.
     let strength = spot.ratio.map_or(0.0, |ratio| (ratio.max(1e-3).ln().abs() / 4f64.ln()).min(1.0));
     let (colour, sign) = match spot.outcome {
         Outcome::Win => (series(2), "+"),
@@ -118,13 +127,15 @@ fn paint_spot(
         Outcome::Tie => (ink(), "="),
         Outcome::Open => (ink(), "?"),
     };
-    let style = colour.mix(0.18 + 0.5 * strength).filled();
-    sheet::block(body, (x + 1, y + 1), (x + width - 1, y + ROW - 1), style)?;
+    sheet::block(body, (x + 1, y + 1), (x + width - 1, y + ROW - 1), colour.mix(0.12).filled())?;
+    let length = (f64::from(width - 2) * strength).round() as i32;
+    let bar = (y + ROW - 1 - BAR, y + ROW - 1);
+    sheet::block(body, (x + 1, bar.0), (x + 1 + length, bar.1), colour.filled())?;
     let bound = if spot.bound { "~" } else { "" };
     let value = spot.ratio.map_or_else(|| "?".into(), |r| format!("{sign} {bound}{}", ratio(r)));
     let text = if places.is_empty() { value } else { format!("{value}  [{places}]") };
     let text = sheet::fit(&text, TEXT, f64::from(width - 4));
-    sheet::label(body, &text, (x + width / 2, y + ROW / 2), TEXT, HPos::Center)
+    sheet::label(body, &text, (x + width / 2, y + (ROW - BAR) / 2), TEXT, HPos::Center)
 }
 
 /// The letters of the published regimes that lie here.

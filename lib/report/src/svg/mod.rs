@@ -64,7 +64,7 @@ pub const FIGURES: [Figure; 9] = [
         file: "regimes.svg",
         heading: "Regime map",
         caption: "Each place is a variant of the suite; the number is the candidate's capacity over the baseline's (the baseline's p99 TTFT over the \
-                  candidate's where there is no ladder), the sign is the verdict over paired seeds. Letters are published regimes, where both served hits are nearest.",
+                  candidate's where there is no ladder), the sign is the verdict over paired seeds, the bar how far that is from a tie. Letters are published regimes, where both served hits are nearest.",
         of_suite: true,
         draw: heat_map::draw,
     },

@@ -104,6 +104,33 @@ pub(super) fn fit(text: &str, size: f64, width: f64) -> String {
     text.chars().take(kept).chain(std::iter::once('…')).collect()
 }
 
+/// Text on one line, or on two where it does not fit: broken after the last mark or space of the first line, and shortened where two
+/// lines do not do either.
+pub(super) fn two_lines(text: &str, size: f64, width: f64) -> Vec<String> {
+    if text_width(text, size) <= width {
+        return vec![text.to_owned()];
+    }
+    let room = (width / (size * 0.6)) as usize;
+    let breaks = text.char_indices().take(room).filter(|(_, c)| matches!(c, '+' | '-' | '_' | '/' | ' '));
+    let Some((at, mark)) = breaks.last().filter(|(at, _)| *at > 0) else {
+        return vec![fit(text, size, width)];
+    };
+    let (first, second) = text.split_at(at + mark.len_utf8());
+    vec![first.trim_end().to_owned(), fit(second, size, width)]
+}
+
+/// Writes lines one under the other, the first in the middle of `at`.
+pub(super) fn labels(
+    area: &Area<'_>,
+    lines: &[String],
+    (x, y): (i32, i32),
+    size: f64,
+    anchor: HPos,
+) -> Result<(), String> {
+    let down = size as i32 + 3;
+    (0..).zip(lines).try_for_each(|(line, text)| label(area, text, (x, y + line * down), size, anchor))
+}
+
 /// An entry of a legend: the number of its series, and its text.
 pub(super) struct Entry {
     pub(super) series: usize,
@@ -279,3 +306,20 @@ macro_rules! mesh {
     };
 }
 pub(super) use mesh;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_break_at_marks_and_are_shortened_last() {
+        let lines = |text: &str| two_lines(text, 10.0, 90.0).join("|");
+        assert_eq!(lines("affinity"), "affinity");
+        assert_eq!(lines("affinity+replication"), "affinity+|replication");
+        assert_eq!(lines("a plan of ten keys"), "a plan of ten|keys");
+        assert_eq!(lines("affinity+replication+balance"), "affinity+|replication+ba…");
+        assert_eq!(lines("indivisibilities-of-names"), "indivisibilit…");
+        assert_eq!(lines("+indivisibilities"), "+indivisibili…");
+        assert_eq!(lines("größe-der-flotte-und-mehr"), "größe-der-|flotte-und-mehr");
+    }
+}

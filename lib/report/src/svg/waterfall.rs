@@ -9,7 +9,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
 const ROW: i32 = 44;
-const NAMES: i32 = 160;
+const NAMES: i32 = 190;
 const TITLES: i32 = 24;
 
 /// Colours of a value that stands by itself, one that got better and one that got worse.
@@ -90,8 +90,8 @@ fn panels(record: &Record, steps: &[&Aggregate]) -> Vec<Panel> {
 fn paint(body: &Area<'_>, steps: &[&Aggregate], panels: &[Panel]) -> Result<(), String> {
     let row = |index: usize| TITLES + index as i32 * ROW;
     for (index, cell) in steps.iter().enumerate() {
-        let name = sheet::fit(&cell.policy, TEXT, f64::from(NAMES - 24));
-        sheet::label(body, &name, (12, row(index) + 12), TEXT, HPos::Left)?;
+        let name = sheet::two_lines(&cell.policy, TEXT, f64::from(NAMES - 24));
+        sheet::labels(body, &name, (12, row(index) + 12), TEXT, HPos::Left)?;
     }
     let width = (WIDTH as i32 - NAMES - 10) / panels.len() as i32;
     for (index, panel) in panels.iter().enumerate() {
