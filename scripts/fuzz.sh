@@ -17,12 +17,16 @@ case $target in
     rates | tables) seeds=lib/routing/tests/corpus/$target ;;
     fleet | cost | ladder) seeds=lib/routing/tests/corpus/${target}s ;;
     spec) seeds=workloads ;;
+    suite) seeds=configs/suites ;;
+    fit) seeds=configs/fits ;;
     *) seeds= ;;
 esac
+features=()
+case $target in suite | fit) features=(--features replay) ;; esac
 corpus=fuzz/corpus/$target
 mkdir -p "$corpus"
 if [ -n "$seeds" ]; then
     find "$seeds" -maxdepth 1 -type f -exec cp -n {} "$corpus" \;
 fi
 # Coverage needs no sanitizer, and so no nightly toolchain; our own code has no `unsafe` that one could catch.
-RUSTC_BOOTSTRAP=1 cargo fuzz run --sanitizer none "$target" "$corpus" -- -max_total_time="$seconds" -max_len=8192 -print_final_stats=1
+RUSTC_BOOTSTRAP=1 cargo fuzz run --sanitizer none "${features[@]}" "$target" "$corpus" -- -max_total_time="$seconds" -max_len=8192 -print_final_stats=1

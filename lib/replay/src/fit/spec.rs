@@ -74,8 +74,10 @@ impl FitSpec {
     /// # Errors
     /// Text that is no TOML of this schema, or ranges that are none.
     pub fn from_toml(text: &str, file: &str) -> Result<FitSpec, String> {
-        let spec: FitSpec =
-            toml::from_str(text).map_err(|error| format!("{file}: {}", error.to_string().trim_end()))?;
+        let spec: FitSpec = toml::from_str(text).map_err(|error| {
+            let (line, what) = cr_trace::config_text::explain(text, error.span(), error.message());
+            format!("{file}:{line}: {what}")
+        })?;
         let fault = match () {
             () if spec.schema != SCHEMA => Some(format!("schema is {:?}, expected {SCHEMA:?}", spec.schema)),
             () if spec.evaluations == 0 || spec.parameter.is_empty() => {
