@@ -3,8 +3,9 @@
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::JoinHandle;
 
-/// Items that travel together, and how many such batches may wait: some ten thousand requests in all.
-const BATCH: usize = 1024;
+/// Items that travel together, and how many such batches may wait: some hundred requests in all, so that what one thread has
+/// written is still in a cache when the other reads it.
+const BATCH: usize = 64;
 const BATCHES: usize = 8;
 
 /// The items of an iterator that runs on another thread, in order.
