@@ -38,7 +38,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => (key(), prop_oneof![9 => Just(KeyModifiers::NONE), 1 => Just(KeyModifiers::CONTROL)])
             .prop_map(|(code, modifiers)| Step::Key(code, modifiers)),
-        2 => (0u16..170, 0u16..60).prop_map(|(width, height)| Step::Resize(width, height)),
+        2 => (0u16..260, 0u16..90).prop_map(|(width, height)| Step::Resize(width, height)),
         4 => (1usize..400).prop_map(Step::Feed),
         1 => Just(Step::End),
         1 => Just(Step::BadLine),

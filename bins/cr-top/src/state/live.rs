@@ -236,7 +236,7 @@ impl Live {
         }
         self.plans.push_back(plan.clone());
         let text = format!(
-            "{} keys admitted, {} moved (churn {:.1} %), planned imbalance {:.2}",
+            "{} keys admitted, {} moved, churn {:.1} %, imbalance {:.2}",
             plan.admitted_keys,
             plan.moved_keys,
             plan.churn * 100.0,
@@ -260,7 +260,12 @@ impl Live {
             "up" => self.fleet.set_up(fault.shard, true),
             _ => {}
         }
-        let text = format!("shard {} is {}, {} requests rerouted", fault.shard, fault.kind, fault.rerouted);
+        let rerouted = match fault.rerouted {
+            0 => String::new(),
+            1 => ", 1 request rerouted".into(),
+            n => format!(", {n} requests rerouted"),
+        };
+        let text = format!("shard {} is {}{rerouted}", fault.shard, fault.kind);
         let kind = if fault.kind == "up" { Kind::Recovery } else { Kind::Fault };
         self.log.push(fault.t_s, kind, text);
     }

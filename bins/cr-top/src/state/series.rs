@@ -196,6 +196,15 @@ impl Series {
         self.start_s(self.slots.len())
     }
 
+    /// The slots without those at the end, two at most, in which hardly any request has finished yet: one that has just begun, or the
+    /// last moments of a run. A ratio of a handful of requests says nothing about now.
+    pub fn settled(&self) -> &[Slot] {
+        let total: u64 = self.slots.iter().map(|slot| slot.finished).sum();
+        let is_thin = |slot: &&Slot| 4 * slot.finished * (self.slots.len() as u64) < total;
+        let thin = self.slots.iter().rev().take(2).take_while(is_thin).count();
+        &self.slots[..self.slots.len() - thin]
+    }
+
     /// The slot of the instant `t_s`; an instant before the first event belongs to the first slot.
     pub fn at(&mut self, t_s: f64) -> &mut Slot {
         let origin = *self.origin_s.get_or_insert((t_s / FIRST_WIDTH_S).floor() * FIRST_WIDTH_S);

@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 
 use super::bars::bar;
 use super::chart::{Chart, Curve, Pick, Scale};
-use super::charts::{chart, curve};
+use super::charts::{chart, curve, newest};
 use super::look::Look;
 use super::text::part;
 use crate::figures::{count, maybe_percent, percent};
@@ -44,8 +44,8 @@ fn share_scale() -> Scale {
     Scale { low: 0.0, high: 1.0, label: |share| format!("{:.0} %", share * 100.0) }
 }
 
-fn last(curve: &Curve) -> String {
-    maybe_percent(curve.values.iter().rev().find_map(|value| *value))
+fn last(live: &Live, curve: &Curve) -> String {
+    maybe_percent(newest(live, &curve.values))
 }
 
 fn by_admission<'a>(live: &Live, look: Look) -> Chart<'a> {
@@ -53,9 +53,9 @@ fn by_admission<'a>(live: &Live, look: Look) -> Chart<'a> {
     let admitted = curve(live, Pick::Mean, look.style(Role::Accent), |slot| slot.admitted.ratio());
     let cold = curve(live, Pick::Mean, look.style(Role::Second), |slot| slot.cold.ratio());
     let title = vec![
-        part(4, [look.span(Role::Good, "served hit "), Span::raw(last(&all))]),
-        part(3, [look.span(Role::Accent, "admitted "), Span::raw(last(&admitted))]),
-        part(2, [look.span(Role::Second, "cold "), Span::raw(last(&cold))]),
+        part(4, [look.span(Role::Good, "hit "), Span::raw(last(live, &all))]),
+        part(3, [look.span(Role::Accent, "admitted "), Span::raw(last(live, &admitted))]),
+        part(2, [look.span(Role::Second, "cold "), Span::raw(last(live, &cold))]),
     ];
     chart(live, look, title, vec![cold, admitted, all], share_scale())
 }

@@ -67,6 +67,8 @@ pub struct Chart<'a> {
     pub span_s: (f64, f64),
     /// For labels.
     pub dim: Style,
+    /// What the vertical marks are, below the plot where there is room; may be empty.
+    pub legend: &'static str,
 }
 
 impl Chart<'_> {
@@ -130,7 +132,9 @@ impl Chart<'_> {
         let width = usize::from(plot.width);
         let used = Span::raw(from.as_str()).width() + Span::raw(to.as_str()).width();
         let text = if used + 2 <= width {
-            format!("{from}{}{to}", " ".repeat(width - used))
+            let room = width - used;
+            let legend = if Span::raw(self.legend).width() + 4 <= room { self.legend } else { "" };
+            format!("{from}{legend:^room$}{to}")
         } else {
             format!("{:>width$}", cut(&to, width))
         };
@@ -232,6 +236,7 @@ mod tests {
             marks: Vec::new(),
             span_s: (0.0, 60.0),
             dim: Style::new(),
+            legend: "",
         };
         let area = Rect::new(0, 0, width, height);
         let mut buffer = Buffer::empty(area);

@@ -15,11 +15,15 @@ use crate::state::series::{Percentiles, Slot};
 
 /// Draws the charts side by side; two or one where the width is short.
 pub fn draw(area: Rect, buffer: &mut Buffer, live: &Live, look: Look) {
-    let charts: Vec<Chart> = match area.width {
+    let mut charts: Vec<Chart> = match area.width {
         0..36 => vec![latency(live, look)],
         36..66 => vec![hit(live, look), latency(live, look)],
         _ => vec![hit(live, look), imbalance(live, look), latency(live, look)],
     };
+    // Said once, where the eye begins.
+    if let Some(first) = charts.first_mut().filter(|_| !live.plans.is_empty()) {
+        first.legend = "╎ new table";
+    }
     let columns = Layout::horizontal(vec![Constraint::Fill(1); charts.len()]).spacing(2).split(area);
     for (chart, column) in charts.iter().zip(columns.iter()) {
         chart.draw(*column, buffer);
@@ -34,6 +38,12 @@ pub fn marks(live: &Live, look: Look) -> Vec<(f64, &'static str, ratatui::style:
     let plans = live.plans.iter().map(|plan| plan.t_s).filter(|t_s| *t_s > from);
     let plans = plans.map(|t_s| (place(t_s), "╎", look.style(Role::Dim)));
     plans.chain(warmup.map(|t_s| (place(t_s), "┆", look.style(Role::Warn)))).collect()
+}
+
+/// The newest of these values, one a slot, that stands for more than a handful of requests.
+pub fn newest(live: &Live, values: &[Option<f64>]) -> Option<f64> {
+    let settled = live.series.settled().len().min(values.len());
+    values[..settled].iter().rev().find_map(|value| *value)
 }
 
 /// A curve over the slots.
@@ -62,6 +72,7 @@ pub fn chart<'a>(
         marks: marks(live, look),
         span_s: (live.series.start_s(0), live.series.end_s()),
         dim: look.style(Role::Dim),
+        legend: "",
     }
 }
 
@@ -73,14 +84,14 @@ fn title<'a>(look: Look, name: &'a str, value: String) -> Vec<Part<'a>> {
 fn hit<'a>(live: &Live, look: Look) -> Chart<'a> {
     let style = look.style(Role::Good);
     let hits = curve(live, Pick::Mean, style, |slot| slot.hits.ratio());
-    let now = hits.values.iter().rev().find_map(|value| *value);
+    let now = newest(live, &hits.values);
     let scale = Scale { low: 0.0, high: 1.0, label: |share| format!("{:.0} %", share * 100.0) };
     chart(live, look, title(look, "served hit", maybe_percent(now)), vec![hits], scale)
 }
 
 fn imbalance<'a>(live: &Live, look: Look) -> Chart<'a> {
     let values = live.series.imbalance(&live.fleet.up());
-    let now = values.iter().rev().find_map(|value| *value);
+    let now = newest(live, &values);
     let curves = vec![Curve { values, style: look.style(Role::Second), pick: Pick::Max, tag: None }];
     let scale = Scale::above(1.0, 2.0, &curves, |ratio| format!("{ratio:.1}×"));
     let value = times(now);
@@ -92,7 +103,7 @@ pub fn latency<'a>(live: &Live, look: Look) -> Chart<'a> {
     let at = |value: fn(&Percentiles) -> f64| move |slot: &Slot| slot.ttft.percentiles().as_ref().map(value);
     let p50 = curve(live, Pick::Mean, look.style(Role::Accent), at(|p| p.p50));
     let p99 = curve(live, Pick::Max, look.style(Role::Bad), at(|p| p.p99));
-    let now = |curve: &Curve| maybe_seconds(curve.values.iter().rev().find_map(|value| *value));
+    let now = |curve: &Curve| maybe_seconds(newest(live, &curve.values));
     let title = vec![
         part(3, [look.span(Role::Accent, "TTFT")]),
         part(2, [look.span(Role::Bad, "p99 "), Span::raw(now(&p99))]),

@@ -91,6 +91,7 @@ fn assemble<'a>(
         marks: Vec::new(),
         span_s,
         dim: look.style(Role::Dim),
+        legend: "",
     }
 }
 

@@ -104,11 +104,15 @@ fn table(area: Rect, buffer: &mut Buffer, app: &mut App, live: &Live, ratios: &[
     let columns = if area.width < NARROW { columns(6, 6) } else { columns(12, 16) };
     let layout = Layout::new(&columns, area.width);
     let heading = Rect { height: 1, ..area };
-    layout.row(&columns, heading, buffer, |at, _| {
+    let protects = live.fleet.shards().iter().any(|shard| shard.now.kv_protected_blocks > 0);
+    layout.row(&columns, heading, buffer, |at, width| {
         let sorted = SORT[at] == Some(sorted_by(app));
         let arrow = if descending(app) { "▼" } else { "▲" };
         let title = columns[at].title;
-        if sorted {
+        if title == "KV" && protects && !sorted && width > 10 {
+            let word = if width > 15 { " protected" } else { " prot." };
+            vec![look.span(Role::Dim, "KV, "), look.span(Role::Second, "▓"), look.span(Role::Dim, word)]
+        } else if sorted {
             vec![look.span(Role::Accent, format!("{title}{arrow}"))]
         } else {
             vec![look.span(Role::Dim, title)]
@@ -208,12 +212,13 @@ fn cell<'a>(
 fn kv<'a>(shard: &Shard, width: usize, look: Look) -> Vec<Span<'a>> {
     let number = format!("{:>6}", percent(shard.kv_use()));
     let Some(room) = width.checked_sub(7).filter(|room| *room >= 4) else { return vec![Span::raw(number)] };
-    let full = if shard.kv_use() > 0.95 { Role::Warn } else { Role::Accent };
-    let protected = (shard.kv_protected() * room as f64).floor() as usize;
+    // A pool that is full is as it should be: prefixes stay until room is needed. A protected part is never too small to be seen.
+    let share = shard.kv_protected();
+    let protected = ((share * room as f64).round() as usize).max(usize::from(share > 0.0));
     let mut spans = vec![look.span(Role::Second, "▓".repeat(protected.min(room)))];
     let rest = room - protected.min(room);
     let share = (shard.kv_use() * room as f64 - protected as f64) / (rest as f64).max(1.0);
-    spans.extend(bar(share, rest, look.style(full), look.style(Role::Dim)));
+    spans.extend(bar(share, rest, look.style(Role::Accent), look.style(Role::Dim)));
     spans.push(Span::raw(format!(" {number}")));
     spans
 }

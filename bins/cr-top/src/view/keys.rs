@@ -19,7 +19,7 @@ use crate::state::live::Live;
 const MISPLANNED: f64 = 1.5;
 
 const COLUMNS: [Column; 9] = [
-    Column { title: "KEY", width: 10, stretch: 20, rank: 99, right: false },
+    Column { title: "KEY", width: 10, stretch: 30, rank: 99, right: false },
     Column { title: "REQUESTS", width: 9, stretch: 0, rank: 90, right: true },
     Column { title: "SHARE", width: 6, stretch: 0, rank: 60, right: true },
     Column { title: "RATE", width: 7, stretch: 0, rank: 70, right: true },
@@ -27,7 +27,7 @@ const COLUMNS: [Column; 9] = [
     Column { title: "OFF", width: 7, stretch: 0, rank: 76, right: true },
     Column { title: "HIT", width: 6, stretch: 0, rank: 85, right: true },
     Column { title: "TTFT p99", width: 8, stretch: 0, rank: 80, right: true },
-    Column { title: "SHARDS", width: 10, stretch: 40, rank: 65, right: false },
+    Column { title: "SHARDS", width: 10, stretch: 70, rank: 65, right: false },
 ];
 
 const SORT: [Option<KeyColumn>; 9] = [
@@ -85,11 +85,14 @@ pub fn draw(area: Rect, buffer: &mut Buffer, app: &mut App, live: &Live, look: L
         area.width,
     );
     let planned = live.table().is_some();
-    let layout = Layout::without(&COLUMNS, area.width, |at| {
+    let longest = rows.iter().map(|row| row.key.chars().count()).max().unwrap_or(0);
+    let mut columns = COLUMNS;
+    columns[0].stretch = columns[0].stretch.min((longest + 2).saturating_sub(columns[0].width.into()) as u16);
+    let layout = Layout::without(&columns, area.width, |at| {
         !planned && matches!(COLUMNS[at].title, "PLANNED" | "OFF")
     });
     let heading = Rect { y: area.y + 1, height: 1, ..area };
-    layout.row(&COLUMNS, heading, buffer, |at, _| {
+    layout.row(&columns, heading, buffer, |at, _| {
         let arrow = if sort.reverse { "▲" } else { "▼" };
         if SORT[at] == Some(by) {
             vec![look.span(Role::Accent, format!("{}{arrow}", COLUMNS[at].title))]
@@ -102,7 +105,7 @@ pub fn draw(area: Rect, buffer: &mut Buffer, app: &mut App, live: &Live, look: L
     for (at, row) in rows.iter().skip(first).take(room).enumerate() {
         let line = Rect { y: area.y + 2 + at as u16, height: 1, ..area };
         let scene = Scene { live, look };
-        layout.row(&COLUMNS, line, buffer, |column, width| scene.cell(column, width, row));
+        layout.row(&columns, line, buffer, |column, width| scene.cell(column, width, row));
     }
 }
 

@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 
 use super::bars::bar;
 use super::chart::{Chart, Curve, Pick};
-use super::charts::{curve, of_times};
+use super::charts::{curve, newest, of_times};
 use super::figures_panel;
 use super::look::Look;
 use super::text::part;
@@ -72,7 +72,7 @@ fn over_time<'a>(kind: &Kind, live: &Live, look: Look) -> Chart<'a> {
     let p50 = curve(live, Pick::Mean, look.style(Role::Accent), at(|p| p.p50));
     let p90 = curve(live, Pick::Max, look.style(Role::Warn), at(|p| p.p90));
     let p99 = curve(live, Pick::Max, look.style(Role::Bad), at(|p| p.p99));
-    let now = |curve: &Curve| maybe_seconds(curve.values.iter().rev().find_map(|value| *value));
+    let now = |curve: &Curve| maybe_seconds(newest(live, &curve.values));
     let title = vec![
         part(4, [look.span(Role::Accent, kind.name)]),
         part(3, [look.span(Role::Bad, "p99 "), Span::raw(now(&p99))]),

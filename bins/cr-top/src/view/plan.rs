@@ -78,11 +78,14 @@ impl Around {
             slots[from..to].iter().for_each(|slot| hits.add(slot.hits.prompt, slot.hits.cached));
             hits.ratio()
         };
-        let end = (at + span).min(slots.len());
+        let (end, settled) = ((at + span).min(slots.len()), live.series.settled().len());
         Around {
             before: hit(at.saturating_sub(span), at),
             after: hit(at, end),
-            deepest: slots[at..end].iter().filter_map(|slot| slot.hits.ratio()).reduce(f64::min),
+            deepest: slots[at..end.min(settled).max(at)]
+                .iter()
+                .filter_map(|slot| slot.hits.ratio())
+                .reduce(f64::min),
         }
     }
 }
