@@ -249,7 +249,7 @@ fn of_an_ablation_of_long_names() {
     let svg = waterfall.draw(&record).expect("is drawn").expect("is drawn");
     let document = Document::parse(&svg).expect("well-formed");
     let texts: Vec<&str> = document.descendants().filter_map(|node| node.text()).map(str::trim).collect();
-    for line in ["affinity", "affinity+", "replication", "replication+balance"] {
+    for line in ["affinity", "affinity+replication", "affinity+replication+", "balance"] {
         assert!(texts.contains(&line), "{line} of {texts:?}");
     }
     assert!(texts.iter().all(|text| !text.contains('…')), "{texts:?}");
