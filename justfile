@@ -91,6 +91,11 @@ check: lint test
 microbench *FILTER:
     cargo bench --locked --workspace --benches -- {{ FILTER }}
 
+# The unsafe kernels' tests under valgrind
+[group('check')]
+sanitize:
+    scripts/memcheck.sh
+
 # Fuzz one parser for a minute or for so many seconds: `just fuzz native`, `just fuzz tables 600`
 [group('check')]
 fuzz TARGET SECONDS="60":
