@@ -44,6 +44,12 @@ struct Far {
     sent: u64,
 }
 
+/// Threads that a shard's operations run on. All shards may be busy at once, and more threads than cores would only wait for one another.
+fn threads_of_each(shards: usize) -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    (cores / shards.max(1)).max(1)
+}
+
 /// All shards, seen from the desk.
 pub(crate) struct WallFleet {
     config: ShardConfig,
@@ -55,8 +61,7 @@ impl WallFleet {
     /// Starts a thread for every shard.
     pub(super) fn start(fleet: Fleet, zero: Zero) -> Result<(WallFleet, Receiver<News>), ReplayError> {
         let config = fleet.config().copied().unwrap_or_default();
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = (cores / fleet.len().max(1)).max(1);
+        let threads = threads_of_each(fleet.len());
         let failed = |e: String| ReplayError::Config(format!("cannot start the threads of the shards: {e}"));
         let (news, receiver) = channel();
         let mut shards = Vec::new();
@@ -180,5 +185,49 @@ impl Serving for WallFleet {
             ShardState { queued, ..far.state.clone() }
         });
         Shards { t_s: now.as_s(), shards: states.collect(), window_start }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cr_engine::{Backend, Batch};
+    use cr_trace::{ContentId, Key, RequestId, Segment};
+    use std::sync::Mutex;
+
+    /// Notes how many threads an operation of its steps would find.
+    struct Counts(Arc<Mutex<Vec<usize>>>);
+
+    impl Backend for Counts {
+        fn step(&mut self, _: &Batch<'_>) -> Result<Time, EngineError> {
+            self.0.lock().expect("no test has panicked").push(rayon::current_num_threads());
+            Ok(Time(1))
+        }
+    }
+
+    #[test]
+    fn steps_find_as_many_threads_as_there_are_cores_for_a_shard() {
+        for shards in [1, 2, 40] {
+            let counts = Arc::default();
+            let backend = |_| Box::new(Counts(Arc::clone(&counts))) as Box<dyn Backend>;
+            let fleet = Fleet::new(ShardConfig::default(), (0..shards).map(backend).collect());
+            let (mut fleet, news) = WallFleet::start(fleet, Zero(std::time::Instant::now())).expect("starts");
+            let request = Arc::new(Request {
+                id: RequestId(0),
+                t_s: 0.0,
+                key: Key::new("k"),
+                tenant: None,
+                session: None,
+                turn: None,
+                after: None,
+                think_s: None,
+                prompt: [Segment(ContentId::global("t"), 4)].into_iter().collect(),
+                output_tokens: 1,
+            });
+            fleet.enqueue(ShardId(0), Time::ZERO, request, Time::ZERO, false).expect("fits");
+            while news.recv().expect("the shard reports").departed.is_empty() {}
+            let cores = std::thread::available_parallelism().map_or(1, usize::from);
+            assert_eq!(*counts.lock().expect("no test has panicked"), [(cores / shards).max(1)]);
+        }
     }
 }
