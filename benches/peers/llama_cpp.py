@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-PROMPT, STEPS, BATCHES = 512, 32, (1, 4, 8, 16)
+PROMPT, BATCHES = 512, (1, 4, 8, 16)
 # Name, llama.cpp's file, our weights (file and type), and what ours should at least reach: prefill, batch 1, batches above.
 PAIRS = [
     ("Q8_0", "Q8_0.gguf", ("Q8_0.gguf", "q8"), (1.1, 0.8, 1.1)),
@@ -31,17 +31,17 @@ def run(command, threads):
     return done.stdout
 
 
-def llama_cpp(peers, file, threads):
+def llama_cpp(peers, file, threads, steps):
     """Tokens per second: prefill, then decode by batch behind a prompt."""
     bench = [peers / "llama-bench", "-m", peers / file, "-t", threads, "-o", "json", "-r", 1]
     rates = {}
     prefill = json.loads(run([*map(str, bench), "-p", str(PROMPT), "-n", "0"], threads))
     rates["prefill"] = prefill[0]["avg_ts"]
-    decode = json.loads(run([*map(str, bench), "-p", "0", "-n", str(STEPS), "-d", str(PROMPT)], threads))
+    decode = json.loads(run([*map(str, bench), "-p", "0", "-n", str(steps), "-d", str(PROMPT)], threads))
     rates[1] = decode[0]["avg_ts"]
     most = max(BATCHES)
-    batched = [peers / "llama-batched-bench", "-m", peers / file, "-t", threads, "-npp", PROMPT, "-ntg", STEPS]
-    batched += ["-npl", ",".join(str(b) for b in BATCHES if b > 1), "-c", most * (PROMPT + STEPS), "--output-format", "jsonl"]
+    batched = [peers / "llama-batched-bench", "-m", peers / file, "-t", threads, "-npp", PROMPT, "-ntg", steps]
+    batched += ["-npl", ",".join(str(b) for b in BATCHES if b > 1), "-c", most * (PROMPT + steps), "--output-format", "jsonl"]
     for line in run([str(part) for part in batched], threads).splitlines():
         if line.startswith("{"):
             row = json.loads(line)
@@ -49,9 +49,9 @@ def llama_cpp(peers, file, threads):
     return rates
 
 
-def ours(binary, file, quant, threads):
+def ours(binary, file, quant, threads, steps):
     """The same of ours, and the time to load and the gain of a cached prefix."""
-    command = [binary, "model", "bench", file, "--quant", quant, "--prompt", PROMPT, "--steps", STEPS, "--repeats", 1]
+    command = [binary, "model", "bench", file, "--quant", quant, "--prompt", PROMPT, "--steps", steps, "--repeats", 1]
     command += ["--batch", ",".join(map(str, BATCHES)), "--format", "json", "--quiet"]
     result = json.loads(run([str(part) for part in command], threads))
     rates = {int(batch): rate for batch, rate in result["decode_tokens_per_s"].items()}
@@ -65,40 +65,47 @@ def main():
     parser.add_argument("--bin", type=Path, required=True)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--steps", type=int, default=32, help="decoded tokens a sequence")
+    parser.add_argument("--weights", help="only these formats of theirs, as in Q8_0,F32")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
+    chosen = args.weights.split(",") if args.weights else [theirs.removesuffix(".gguf") for _, theirs, *_ in PAIRS]
+    pairs = [pair for pair in PAIRS if pair[1].removesuffix(".gguf") in chosen]
+    if not pairs:
+        sys.exit(f"peers: --weights {args.weights} names none of Q8_0, F32, Q4_0")
 
-    measured = {name: [] for name, *_ in PAIRS}
+    measured = {name: [] for name, *_ in pairs}
     loads, gains = [], []
     for i in range(args.rounds):
-        for name, theirs, (file, quant), _ in PAIRS:
+        for name, theirs, (file, quant), _ in pairs:
             print(f"peers: round {i + 1} of {args.rounds}, {name}", file=sys.stderr)
-            a, load, gain = ours(args.bin, args.peers / file, quant, args.threads)
-            measured[name].append((a, llama_cpp(args.peers, theirs, args.threads)))
+            a, load, gain = ours(args.bin, args.peers / file, quant, args.threads, args.steps)
+            measured[name].append((a, llama_cpp(args.peers, theirs, args.threads, args.steps)))
             if quant == "q8":
                 loads.append(load)
                 gains.append(gain)
 
     lines = [
-        f"SmolLM2-135M, {args.threads} threads, prompts of {PROMPT} tokens, {STEPS} decoded tokens a sequence;"
+        f"SmolLM2-135M, {args.threads} threads, prompts of {PROMPT} tokens, {args.steps} decoded tokens a sequence;"
         f" medians of {args.rounds} alternating rounds, tokens/s. The last column is the median of the ratios of each round.",
         "",
         "| weights | what | llama.cpp | ours | ours / llama.cpp | wanted |",
         "|---|---|--:|--:|--:|--:|",
     ]
-    for name, _, _, (prefill, one, more) in PAIRS:
+    for name, _, _, (prefill, one, more) in pairs:
         for what in ("prefill", *BATCHES):
-            pairs = [(a[what], b[what]) for a, b in measured[name]]
-            ratio = statistics.median(a / b for a, b in pairs)
+            both = [(a[what], b[what]) for a, b in measured[name]]
+            ratio = statistics.median(a / b for a, b in both)
             wanted = {"prefill": prefill, 1: one}.get(what, more)
             label = "prefill" if what == "prefill" else f"decode, batch {what}"
-            mine, their = statistics.median(a for a, _ in pairs), statistics.median(b for _, b in pairs)
+            mine, their = statistics.median(a for a, _ in both), statistics.median(b for _, b in both)
             lines.append(f"| {name} | {label} | {their:.0f} | {mine:.0f} | {ratio:.2f} | {f'≥ {wanted}' if wanted else ''} |")
-    lines += [
-        "",
-        f"Load from GGUF: {statistics.median(loads):.2f} s (wanted below 2). First token of {PROMPT} cached and 64 new tokens against"
-        f" {PROMPT + 64} cold: {statistics.median(gains):.1f} times faster (wanted at least 6).",
-    ]
+    if loads:
+        lines += [
+            "",
+            f"Load from GGUF: {statistics.median(loads):.2f} s (wanted below 2). First token of {PROMPT} cached and 64 new tokens against"
+            f" {PROMPT + 64} cold: {statistics.median(gains):.1f} times faster (wanted at least 6).",
+        ]
     text = "\n".join(lines) + "\n"
     print(text, end="")
     if args.out:
