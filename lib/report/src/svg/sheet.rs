@@ -318,8 +318,8 @@ mod tests {
         assert_eq!(lines("affinity+replication"), "affinity+|replication");
         assert_eq!(lines("a plan of ten keys"), "a plan of ten|keys");
         assert_eq!(lines("affinity+replication+balance"), "affinity+|replication+ba…");
-        assert_eq!(lines("indivisibilities-of-names"), "indivisibilit…");
-        assert_eq!(lines("+indivisibilities"), "+indivisibili…");
+        assert_eq!(lines("indivisibilities-of-names"), "indivisibiliti…");
+        assert_eq!(lines("+indivisibilities"), "+indivisibilit…");
         assert_eq!(lines("größe-der-flotte-und-mehr"), "größe-der-|flotte-und-mehr");
     }
 }
