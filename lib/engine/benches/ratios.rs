@@ -1,11 +1,14 @@
 //! The default model against candle's own operations and against candle-transformers' Llama, in one run, as ratios: sides take turns, and
 //! the fastest round of each counts, as what else the machine does only ever makes a round slower. Where it is never quiet, the CPU
 //! time (of Linux; waiting threads that spin count) says more than the clock.
-#![allow(clippy::unwrap_used, clippy::print_stdout)]
+#![allow(clippy::unwrap_used, clippy::print_stdout, unreachable_pub)]
+
+#[path = "../tests/support/theirs.rs"]
+mod theirs;
 
 use candle_core::{D, DType, Device, Tensor};
 use candle_nn::VarBuilder;
-use candle_transformers::models::llama::{Cache, Config, Llama};
+use candle_transformers::models::llama::{Cache, Llama};
 use cr_engine::model::weights::{RandomWeights, WeightSource};
 use cr_engine::model::{
     FusedAttention, Isa, KvPool, Model, ModelConfig, ModelRunner, Product, Runner, Step, StockAttention,
@@ -100,22 +103,7 @@ fn stock(config: &ModelConfig, seqs: usize) -> Paged {
 }
 
 fn transformers(config: &ModelConfig, seqs: usize) -> Transformers {
-    let theirs = Config {
-        hidden_size: config.hidden,
-        intermediate_size: config.ff,
-        vocab_size: config.vocab,
-        num_hidden_layers: config.layers,
-        num_attention_heads: config.heads,
-        num_key_value_heads: config.kv_heads,
-        use_flash_attn: false,
-        rms_norm_eps: config.norm_eps,
-        rope_theta: config.rope_theta as f32,
-        bos_token_id: None,
-        eos_token_id: None,
-        rope_scaling: None,
-        max_position_embeddings: config.context,
-        tie_word_embeddings: config.tied_embeddings,
-    };
+    let theirs = theirs::llama_config(config);
     let vars = VarBuilder::from_tensors(weights(config), DType::F32, &Device::Cpu);
     let empty = Cache::new(true, DType::F32, &theirs, &Device::Cpu).unwrap();
     Transformers { llama: Llama::load(vars, &theirs).unwrap(), seqs, cache: empty.clone(), empty }

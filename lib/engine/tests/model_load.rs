@@ -8,7 +8,7 @@ use candle_core::quantized::{GgmlDType, QTensor};
 use candle_core::{DType, Device, Tensor};
 use candle_nn::{Activation, VarBuilder};
 use candle_transformers::models::{llama, qwen2, qwen3};
-use cr_engine::model::{Inspection, LoadOptions, Loaded, ModelConfig, Quant, RopeScaling, best_runner, load};
+use cr_engine::model::{Inspection, LoadOptions, Loaded, ModelConfig, Quant, best_runner, load};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -44,7 +44,7 @@ fn expect(family: &str, config: &ModelConfig, weights: &HashMap<String, Tensor>)
     let input = Tensor::new(tokens(), &Device::Cpu).unwrap().unsqueeze(0).unwrap();
     let logits = match family {
         "llama" => {
-            let theirs = llama_config(config);
+            let theirs = support::theirs::llama_config(config);
             let mut cache = llama::Cache::new(true, DType::F32, &theirs, &Device::Cpu).unwrap();
             llama::Llama::load(vars, &theirs).unwrap().forward(&input, 0, &mut cache).unwrap()
         }
@@ -90,37 +90,6 @@ fn expect(family: &str, config: &ModelConfig, weights: &HashMap<String, Tensor>)
         }
     };
     logits.flatten_all().unwrap().to_vec1().unwrap()
-}
-
-fn llama_config(config: &ModelConfig) -> llama::Config {
-    let rope_scaling = match &config.rope_scaling {
-        Some(RopeScaling::Llama3 { factor, low_freq_factor, high_freq_factor, original_context }) => {
-            Some(llama::Llama3RopeConfig {
-                factor: *factor as f32,
-                low_freq_factor: *low_freq_factor as f32,
-                high_freq_factor: *high_freq_factor as f32,
-                original_max_position_embeddings: *original_context as usize,
-                rope_type: llama::Llama3RopeType::Llama3,
-            })
-        }
-        _ => None,
-    };
-    llama::Config {
-        hidden_size: config.hidden,
-        intermediate_size: config.ff,
-        vocab_size: config.vocab,
-        num_hidden_layers: config.layers,
-        num_attention_heads: config.heads,
-        num_key_value_heads: config.kv_heads,
-        use_flash_attn: false,
-        rms_norm_eps: config.norm_eps,
-        rope_theta: config.rope_theta as f32,
-        bos_token_id: None,
-        eos_token_id: None,
-        rope_scaling,
-        max_position_embeddings: config.context,
-        tie_word_embeddings: config.tied_embeddings,
-    }
 }
 
 fn options() -> LoadOptions {

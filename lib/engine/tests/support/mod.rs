@@ -3,10 +3,11 @@
 
 pub mod files;
 pub mod hub;
+pub mod theirs;
 
 use candle_core::{DType, Device, Result, Tensor};
 use candle_nn::VarBuilder;
-use candle_transformers::models::llama::{Cache, Config, Llama};
+use candle_transformers::models::llama::{Cache, Llama};
 use cr_engine::model::weights::{RandomWeights, Stored, WeightSource};
 use cr_engine::model::{
     AttnBackend, FusedAttention, Isa, KvPool, Model, ModelConfig, ModelRunner, Product, Runner, Step,
@@ -103,22 +104,7 @@ pub fn reference(config: &ModelConfig, checkpoint: &Checkpoint, sequences: &[Vec
         config.head_dim * config.heads,
         config.hidden * (config.head_dim * config.heads) / config.hidden
     );
-    let theirs = Config {
-        hidden_size: config.hidden,
-        intermediate_size: config.ff,
-        vocab_size: config.vocab,
-        num_hidden_layers: config.layers,
-        num_attention_heads: config.heads,
-        num_key_value_heads: config.kv_heads,
-        use_flash_attn: false,
-        rms_norm_eps: config.norm_eps,
-        rope_theta: config.rope_theta as f32,
-        bos_token_id: None,
-        eos_token_id: None,
-        rope_scaling: None,
-        max_position_embeddings: config.context,
-        tie_word_embeddings: config.tied_embeddings,
-    };
+    let theirs = theirs::llama_config(config);
     let vars = VarBuilder::from_tensors(checkpoint.0.clone(), DType::F32, &Device::Cpu);
     let llama = Llama::load(vars, &theirs).unwrap();
     sequences
