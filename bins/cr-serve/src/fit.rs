@@ -3,10 +3,11 @@
 use clap::Args;
 use cr_cli::signals::Interrupt;
 use cr_cli::{CommonArgs, Exit, InputContext, Output, Progress, bad_input, quantity};
+use cr_replay::appended;
 use cr_replay::fit::{Evaluation, FitSpec, Fitted, Searching, fit};
 use cr_replay::suite::Suite;
 use std::fmt::Write as _;
-use std::io::Write as _;
+use std::io::{BufWriter, Write};
 use std::path::Path;
 
 #[derive(Args, Debug)]
@@ -35,11 +36,13 @@ pub(crate) fn run(args: &FitArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
     let path = Path::new(&args.fit).parent().unwrap_or(Path::new("")).join(&spec.suite);
     let path = path.display().to_string();
     let suite = Suite::from_toml(&cr_cli::input::read_to_string(&path)?, &path).bad_input()?;
-    let known = match &args.output {
-        Some(path) if !args.restart => known(path)?,
-        _ => Vec::new(),
+    let (known, mut output) = match args.output.as_deref() {
+        Some(path) if path != "-" && !args.restart => {
+            let (known, file) = resumed(path)?;
+            (known, Some(file))
+        }
+        path => (Vec::new(), path.map(|path| Output::create(Some(path))).transpose()?.map(boxed)),
     };
-    let mut output = args.output.as_deref().map(|path| Output::create(Some(path))).transpose()?;
     let interrupt = Interrupt::install()?;
     let flag = interrupt.flag();
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
@@ -49,7 +52,9 @@ pub(crate) fn run(args: &FitArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
     let (mut best, mut kept) = (f64::INFINITY, Ok(()));
     let fitted = fit(&spec, &suite, &how, &mut |count, evaluation| {
         progress.inc(1);
-        if let (Some(output), Ok(())) = (&mut output, &kept) {
+        if let (Some(output), Ok(())) = (&mut output, &kept)
+            && !known.contains(evaluation)
+        {
             kept = serde_json::to_writer(&mut *output, evaluation)
                 .map_err(std::io::Error::from)
                 .and_then(|()| output.write_all(b"\n"))
@@ -69,21 +74,23 @@ pub(crate) fn run(args: &FitArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
     Ok(if fitted.held_out_error.is_some() { Exit::Done } else { Exit::Interrupted })
 }
 
-/// What an earlier search wrote. A last line that is cut short is that of the set it was at; it is tried again.
-fn known(path: &str) -> anyhow::Result<Vec<Evaluation>> {
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(bad_input(format!("{path}: {error}"))),
-    };
-    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+fn boxed(output: impl Write + 'static) -> Box<dyn Write> {
+    Box::new(output)
+}
+
+/// What earlier searches wrote to a file, and the file to add to. It is not touched where it is something else.
+fn resumed(path: &str) -> anyhow::Result<(Vec<Evaluation>, Box<dyn Write>)> {
+    let fail = |what: &str, error: std::io::Error| bad_input(format!("cannot {what} {path}: {error}"));
+    let whole = appended::whole_lines(Path::new(path)).map_err(|error| fail("read", error))?;
     let parsed = |(index, line): (usize, &str)| {
         let place = index + 1;
         serde_json::from_str(line).map_err(|error| {
             bad_input(format!("{path}:{place}: this is no set of a search ({error}); --restart starts anew"))
         })
     };
-    whole.lines().enumerate().map(parsed).collect()
+    let known = whole.lines().enumerate().map(parsed).collect::<Result<_, _>>()?;
+    let file = appended::append_after(Path::new(path), &whole).map_err(|error| fail("write", error))?;
+    Ok((known, boxed(BufWriter::new(file))))
 }
 
 fn one_line(evaluation: &Evaluation) -> String {

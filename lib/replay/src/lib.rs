@@ -10,11 +10,12 @@
 //! * [`sink`] — where its events go; [`decoupled`] — without ever waiting for a reader;
 //! * [`gate`] — may traffic be switched from one policy to another?
 //! * [`fit`] — a search for parameters that a publication leaves unsaid;
-//! * [`suite`] — policies × rates × seeds;
+//! * [`suite`] — policies × rates × seeds; [`appended`] — files by which it, and a fit, go on where they were;
 //! * [`learn`] — planning from the head of a trace.
 #![forbid(unsafe_code)]
 
 mod agenda;
+pub mod appended;
 mod arrivals;
 pub mod assume;
 pub mod calibrate;

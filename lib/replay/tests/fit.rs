@@ -102,6 +102,11 @@ fn a_search_goes_on_where_it_was_left_and_screens_what_is_far_behind() {
     assert_eq!(sets(&resumed), sets(&whole));
     assert_eq!(resumed[..9], begun[..], "what was known was not tried again");
     assert_eq!(resumed_best.set, best.set);
+    // In any order.
+    let known: Vec<Evaluation> = whole.iter().rev().cloned().collect();
+    let again = search(&known, 0).1;
+    assert_eq!(sets(&again), sets(&whole));
+    assert!(again.iter().all(|one| known.contains(one)), "nothing was tried again");
     let ruled_out = whole.iter().filter(|one| one.screened_error.is_some() && one.error.is_none()).count();
     assert!((1..24).contains(&ruled_out), "{ruled_out} of 24 sets were ruled out by their first seed");
 }

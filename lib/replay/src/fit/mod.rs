@@ -56,7 +56,7 @@ pub struct Searching<'a> {
     pub jobs: usize,
     /// Time for all evaluations, those of `known` included.
     pub limit_s: Option<f64>,
-    /// What an earlier search with this specification found, in its order.
+    /// What earlier searches found: a set that is among them is not tried again.
     pub known: &'a [Evaluation],
     /// Set to stop.
     pub interrupt: &'a AtomicBool,
@@ -106,7 +106,7 @@ pub fn fit(
             _ => spec::anywhere(spec.parameter.len(), &mut rng),
         };
         let set = search.set(&places);
-        let known = how.known.get(count as usize).filter(|known| known.set == set).cloned();
+        let known = how.known.iter().find(|known| known.set == set).cloned();
         let best = tried.iter().filter_map(|(evaluation, _)| evaluation.screened_error).reduce(f64::min);
         let evaluation = match known {
             Some(known) => Some(known),

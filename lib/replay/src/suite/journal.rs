@@ -6,14 +6,14 @@
 
 use super::Cell;
 use super::sweep::Ready;
-use crate::{Engine, ReplayError};
+use crate::{Engine, ReplayError, appended};
 use cr_report::RunReport;
 use cr_report::run::RunDetail;
 use cr_report::summary::Summary;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::hash::Hasher as _;
 use std::io::{self, BufRead as _, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -43,17 +43,10 @@ impl Journal {
     /// # Errors
     /// A file that cannot be read or written.
     pub fn open(path: &Path, build: &str, restart: bool) -> io::Result<Journal> {
-        let text = match std::fs::read_to_string(path) {
-            Ok(text) if !restart => text,
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => String::new(),
-        };
-        // A program that was killed leaves half a line.
-        let whole = text.rfind('\n').map_or(0, |at| at + 1);
-        let file = OpenOptions::new().create(true).append(true).open(path)?;
-        file.set_len(whole as u64)?;
+        let whole = if restart { String::new() } else { appended::whole_lines(path)? };
+        let file = appended::append_after(path, &whole)?;
         let mut known = BTreeMap::new();
-        for line in text[..whole].lines() {
+        for line in whole.lines() {
             if let Ok(read) = serde_json::from_str::<Line>(line) {
                 known.insert(read.key, line.to_owned());
             }
