@@ -247,10 +247,11 @@ impl Live {
 
     fn gate(&mut self, gate: &Gate) {
         let Gate { decision, baseline, candidate, reasons } = gate;
-        self.log.push(self.t_s, Kind::Gate, format!("{decision}: {candidate} instead of {baseline}"));
-        for reason in reasons {
+        // The log is read from its newest entry down.
+        for reason in reasons.iter().rev() {
             self.log.push(self.t_s, Kind::Gate, reason.clone());
         }
+        self.log.push(self.t_s, Kind::Gate, format!("{decision}: {candidate} instead of {baseline}"));
     }
 
     fn fault(&mut self, fault: &Fault) {
