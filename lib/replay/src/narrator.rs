@@ -24,7 +24,8 @@ const QUIET: Time = Time(60_000_000_000_000);
 /// Writes the events of one run and follows them.
 pub(crate) struct Narrator<'a> {
     sink: &'a mut dyn EventSink,
-    aggregator: Aggregator,
+    /// Sums up the events; none where the sink does it on its own thread.
+    aggregator: Option<Box<Aggregator>>,
     ledger: Ledger,
     warmup: Time,
     /// Requests of the trace before this place are not measured: they feed the plan, or let its caches settle.
@@ -42,10 +43,11 @@ pub(crate) struct Narrator<'a> {
 
 impl<'a> Narrator<'a> {
     pub(crate) fn new(header: Header, sink: &'a mut dyn EventSink) -> Result<Narrator<'a>, ReplayError> {
-        let aggregator = Aggregator::new(&header);
+        let aggregator = Box::new(Aggregator::new(&header));
         let warmup = Time::from_s(header.warmup_s);
         let plan_requests = header.plan_requests;
         sink.take(Event::Header(header))?;
+        let aggregator = sink.follow(aggregator);
         Ok(Narrator {
             sink,
             aggregator,
@@ -62,7 +64,9 @@ impl<'a> Narrator<'a> {
     }
 
     pub(crate) fn event(&mut self, event: Event) -> Result<(), ReplayError> {
-        self.aggregator.observe(&event);
+        if let Some(aggregator) = &mut self.aggregator {
+            aggregator.observe(&event);
+        }
         let balance = self.ledger.event(&event);
         self.sink.take(event)?;
         Ok(balance?)
@@ -223,9 +227,15 @@ impl<'a> Narrator<'a> {
     ) -> Result<(Summary, Aggregator), ReplayError> {
         self.event(Event::Shards(fleet.snapshot(now, true, false)))?;
         self.ledger.close()?;
-        let summary = self.aggregator.summary(complete);
+        let aggregator = match self.aggregator.take() {
+            Some(aggregator) => aggregator,
+            None => self.sink.followed()?.ok_or_else(|| {
+                std::io::Error::other("the thread that writes events has not kept its sums")
+            })?,
+        };
+        let summary = aggregator.summary(complete);
         self.sink.take(Event::Summary(Box::new(summary.clone())))?;
         self.sink.flush()?;
-        Ok((summary, self.aggregator))
+        Ok((summary, *aggregator))
     }
 }

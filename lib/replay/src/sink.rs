@@ -4,6 +4,7 @@ mod threaded;
 
 pub use threaded::Threaded;
 
+use cr_report::aggregate::Aggregator;
 use cr_report::events::{Event, line};
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
@@ -30,6 +31,20 @@ pub trait EventSink {
     /// What the output says.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+
+    /// Follows the run with this aggregator from the next event on, where the sink has a thread of its own to do that on;
+    /// otherwise the aggregator comes straight back.
+    fn follow(&mut self, aggregator: Box<Aggregator>) -> Option<Box<Aggregator>> {
+        Some(aggregator)
+    }
+
+    /// The aggregator that it followed the run with, up to the last event taken; it follows no longer.
+    ///
+    /// # Errors
+    /// What the output says.
+    fn followed(&mut self) -> io::Result<Option<Box<Aggregator>>> {
+        Ok(None)
     }
 }
 
@@ -90,6 +105,14 @@ impl<S: EventSink + ?Sized> EventSink for Box<S> {
     fn flush(&mut self) -> io::Result<()> {
         (**self).flush()
     }
+
+    fn follow(&mut self, aggregator: Box<Aggregator>) -> Option<Box<Aggregator>> {
+        (**self).follow(aggregator)
+    }
+
+    fn followed(&mut self) -> io::Result<Option<Box<Aggregator>>> {
+        (**self).followed()
+    }
 }
 
 /// Every event to all of several sinks, in their order; the last one need not copy it.
@@ -113,6 +136,14 @@ impl EventSink for Tee {
 
     fn flush(&mut self) -> io::Result<()> {
         self.0.iter_mut().try_for_each(|sink| sink.flush())
+    }
+
+    fn follow(&mut self, aggregator: Box<Aggregator>) -> Option<Box<Aggregator>> {
+        self.0.iter_mut().try_fold(aggregator, |aggregator, sink| sink.follow(aggregator))
+    }
+
+    fn followed(&mut self) -> io::Result<Option<Box<Aggregator>>> {
+        self.0.iter_mut().find_map(|sink| sink.followed().transpose()).transpose()
     }
 }
 

@@ -1,12 +1,14 @@
 //! A sink that works on a thread of its own, so that writing events down costs the run next to nothing.
 //!
 //! Events are handed over in batches through a bounded queue. A slow reader therefore still holds the run up (no byte may
-//! differ under the virtual clock), and memory does not grow.
+//! differ under the virtual clock), and memory does not grow. Who has the events can as well sum them up: the aggregator of
+//! the run moves to this thread, which makes up for the handing over.
 
 use super::EventSink;
+use cr_report::aggregate::Aggregator;
 use cr_report::events::{Event, Finish};
 use std::io;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SendError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -14,8 +16,8 @@ use std::time::{Duration, Instant};
 const BATCH: usize = 256;
 /// Events that come faster than one in [`PATIENCE`] / 64 go this many at a time without a look at the clock.
 const STRIDE: usize = 16;
-/// Batches that may wait.
-const QUEUE: usize = 16;
+/// Batches that may wait: some megabytes, to bridge the moments in which a disk is busy.
+const QUEUE: usize = 64;
 /// An event waits no longer than this for its batch to fill, as long as others follow.
 const PATIENCE: Duration = Duration::from_millis(50);
 
@@ -46,6 +48,10 @@ enum Work {
     Events(Vec<Item>),
     /// Flush, then answer.
     Flush(SyncSender<()>),
+    /// Sum up what comes from now on.
+    Follow(Box<Aggregator>),
+    /// Hand the sums back.
+    Followed(SyncSender<Option<Box<Aggregator>>>),
 }
 
 /// Runs a sink on a thread of its own. An error of the sink is told at a later event, at the latest at [`EventSink::flush`].
@@ -112,6 +118,20 @@ impl Threaded {
         }
     }
 
+    /// Hands over what there is and waits for the answer to a question.
+    fn ask<T>(&mut self, question: impl FnOnce(SyncSender<T>) -> Work) -> io::Result<T>
+    where
+        T: Default,
+    {
+        self.hand_over()?;
+        let (sender, answer) = sync_channel(1);
+        self.send(question(sender))?;
+        match answer.recv() {
+            Ok(answer) => Ok(answer),
+            Err(_) => self.fail().map(|()| T::default()),
+        }
+    }
+
     /// The thread has ended early: its error, and its kind from then on.
     fn fail(&mut self) -> io::Result<()> {
         self.sender = None;
@@ -147,13 +167,24 @@ impl EventSink for Threaded {
 
     /// Returns once everything handed over so far is written.
     fn flush(&mut self) -> io::Result<()> {
-        self.hand_over()?;
-        let (sender, done) = sync_channel(1);
-        self.send(Work::Flush(sender))?;
-        match done.recv() {
-            Ok(()) => Ok(()),
-            Err(_) => self.fail(),
+        self.ask(Work::Flush)
+    }
+
+    fn follow(&mut self, aggregator: Box<Aggregator>) -> Option<Box<Aggregator>> {
+        // A failure to hand over is told again at the next event.
+        let _ = self.hand_over();
+        match &self.sender {
+            Some(sender) => match sender.send(Work::Follow(aggregator)) {
+                Ok(()) => None,
+                Err(SendError(Work::Follow(aggregator))) => Some(aggregator),
+                Err(_) => None,
+            },
+            None => Some(aggregator),
         }
+    }
+
+    fn followed(&mut self) -> io::Result<Option<Box<Aggregator>>> {
+        self.ask(Work::Followed)
     }
 }
 
@@ -169,10 +200,17 @@ impl Drop for Threaded {
 }
 
 fn work(mut sink: impl EventSink, receiver: &Receiver<Work>, used: &SyncSender<Vec<Item>>) -> io::Result<()> {
+    let mut follower: Option<Box<Aggregator>> = None;
     for work in receiver {
         match work {
             Work::Events(mut items) => {
-                items.drain(..).try_for_each(|item| sink.take(item.into_event()))?;
+                for item in items.drain(..) {
+                    let event = item.into_event();
+                    if let Some(aggregator) = &mut follower {
+                        aggregator.observe(&event);
+                    }
+                    sink.take(event)?;
+                }
                 // Where enough lie ready, this one goes.
                 let _ = used.try_send(items);
             }
@@ -180,6 +218,10 @@ fn work(mut sink: impl EventSink, receiver: &Receiver<Work>, used: &SyncSender<V
                 sink.flush()?;
                 // Whoever asked may be gone.
                 let _ = done.send(());
+            }
+            Work::Follow(aggregator) => follower = Some(aggregator),
+            Work::Followed(back) => {
+                let _ = back.send(follower.take());
             }
         }
     }
@@ -189,8 +231,9 @@ fn work(mut sink: impl EventSink, receiver: &Receiver<Work>, used: &SyncSender<V
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sink::JsonLines;
-    use cr_report::events::Warning;
+    use crate::sink::{JsonLines, NoSink, Tee};
+    use cr_report::events::{Header, Warning};
+    use cr_trace::{RequestId, ShardId};
     use std::io::Write;
     use std::sync::{Arc, Mutex};
 
@@ -240,6 +283,61 @@ mod tests {
         a.flush().expect("is written");
         b.flush().expect("is written");
         assert_eq!(*direct.0.lock().expect("not poisoned"), *threaded.0.lock().expect("not poisoned"));
+    }
+
+    fn finish(n: u32) -> Event {
+        let seconds = f64::from(n);
+        Event::Finish(Finish {
+            t_s: seconds,
+            id: RequestId(u64::from(n)),
+            key: "k".into(),
+            tenant: format!("t{}", n % 7).into(),
+            shard: ShardId(0),
+            admitted: n.is_multiple_of(2),
+            arrival_s: 0.0,
+            queue_s: 0.0,
+            ttft_s: seconds / 7.0,
+            tpot_s: None,
+            e2e_s: seconds,
+            prompt_tokens: 100,
+            cached_tokens: 50,
+            cached_by_scope: Default::default(),
+            output_tokens: 1,
+            retries: 0,
+            preemptions: 0,
+            measured: true,
+        })
+    }
+
+    #[test]
+    fn the_run_is_summed_up_on_the_thread_as_without_one() {
+        let header = Header { shards: 1, ..Header::default() };
+        let mut direct = Aggregator::new(&header);
+        let mut sinks =
+            Tee(vec![Box::new(NoSink), Box::new(Threaded::new(NoSink)), Box::new(Threaded::new(NoSink))]);
+        // What came before it follows does not count.
+        sinks.take(finish(1)).expect("is taken");
+        assert!(sinks.follow(Box::new(Aggregator::new(&header))).is_none(), "somebody follows");
+        for n in 2..2_000 {
+            direct.observe(&finish(n));
+            sinks.take(finish(n)).expect("is taken");
+        }
+        let followed = sinks.followed().expect("goes well").expect("somebody followed");
+        assert_eq!(followed.summary(true), direct.summary(true));
+        assert!(sinks.followed().expect("goes well").is_none(), "it was handed back");
+    }
+
+    #[test]
+    fn without_a_thread_nobody_follows() {
+        let aggregator = Box::new(Aggregator::new(&Header::default()));
+        let mut sinks = Tee(vec![Box::new(NoSink), Box::new(NoSink)]);
+        let back = sinks.follow(aggregator).expect("comes back");
+        // Nor where the thread has ended.
+        let mut sink = Threaded::new(JsonLines::new(Closing(0)));
+        sink.event(&event(1)).expect("is taken");
+        sink.flush().expect_err("nobody reads");
+        assert!(sink.follow(back).is_some());
+        sink.followed().expect_err("it stays so");
     }
 
     #[test]
