@@ -2,7 +2,7 @@
 
 use crate::cli::{CutArgs, DrawnArgs, ImportArgs, InFormat, ServeGenArgs, TextArgs};
 use crate::emit::{GENERATOR, emit};
-use crate::input::{self, Requests};
+use crate::input::{self, Reading, Requests};
 use crate::text;
 use clap::ValueEnum;
 use cr_cli::{CommonArgs, Exit, InputContext, bad_input};
@@ -20,6 +20,7 @@ use std::path::Path;
 /// Requests ready to be cut, and what their header tells.
 struct Opened {
     requests: Requests,
+    reads_ahead: bool,
     format: InFormat,
     block_tokens: Option<u32>,
     inner: Option<TraceHeader>,
@@ -32,7 +33,11 @@ pub(crate) fn run(args: &ImportArgs, common: &CommonArgs) -> anyhow::Result<Exit
     let opened = open(args, Purpose::Write)?;
     let header = header(args, &opened, count(args)?);
     let tolerance = opened.tolerance.clone();
-    let mut requests = Shaped::new(ReadAhead::new(opened.requests)?, opened.shape);
+    let requests = match opened.reads_ahead {
+        true => opened.requests,
+        false => Box::new(ReadAhead::new(opened.requests)?),
+    };
+    let mut requests = Shaped::new(requests, opened.shape);
     let exit = emit(&mut requests.by_ref().map(|request| request.bad_input()), &header, &args.out, common)?;
     input::tell_skipped(&tolerance, common);
     tell(&requests.cuts(), common);
@@ -58,6 +63,7 @@ fn open(args: &ImportArgs, purpose: Purpose) -> anyhow::Result<Opened> {
         let requests = servegen(&args.file, &args.servegen, &args.drawn, window_s)?;
         Opened {
             requests: Box::new(requests.map(Ok)),
+            reads_ahead: false,
             format: InFormat::Servegen,
             block_tokens: None,
             inner: None,
@@ -70,10 +76,14 @@ fn open(args: &ImportArgs, purpose: Purpose) -> anyhow::Result<Opened> {
         let source = if input::is_text(raw.format) {
             text::source(raw, args, purpose)?
         } else {
-            input::source(raw.reader, &raw.name, raw.format, &args.input)?
+            let reading = match purpose {
+                Purpose::Write => Reading::RowsAhead,
+                Purpose::Count => Reading::AsAsked,
+            };
+            input::source(raw.reader, &raw.name, raw.format, &args.input, reading)?
         };
-        let input::Source { requests, format, block_tokens, header, tolerance } = source;
-        Opened { requests, format, block_tokens, inner: header, tolerance, shape }
+        let input::Source { requests, reads_ahead, format, block_tokens, header, tolerance } = source;
+        Opened { requests, reads_ahead, format, block_tokens, inner: header, tolerance, shape }
     };
     if args.cut.unbunch {
         return Ok(Opened { requests: Box::new(Unbunch::new(opened.requests)), ..opened });

@@ -13,6 +13,8 @@ pub(crate) type Requests = Box<dyn Iterator<Item = Result<Request, TraceError>> 
 /// An opened input of requests.
 pub(crate) struct Source {
     pub(crate) requests: Requests,
+    /// Parsing has a thread of its own already.
+    pub(crate) reads_ahead: bool,
     pub(crate) format: InFormat,
     /// The block size of hashed input.
     pub(crate) block_tokens: Option<u32>,
@@ -34,7 +36,16 @@ pub(crate) fn open(path: &str, args: &InArgs) -> anyhow::Result<Source> {
         ));
     }
     let Raw { reader, name, format } = raw(path, args)?;
-    source(reader, &name, format, args)
+    source(reader, &name, format, args, Reading::AsAsked)
+}
+
+/// Whether somebody else parses already while requests are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// Nobody: whoever wants it reads requests ahead.
+    AsAsked,
+    /// A thread where the format has one: rows of hash blocks are small, and the requests that they become are not.
+    RowsAhead,
 }
 
 /// An input of a known format, before anything of it is read.
@@ -64,9 +75,10 @@ pub(crate) fn source(
     name: &str,
     format: InFormat,
     args: &InArgs,
+    reading: Reading,
 ) -> anyhow::Result<Source> {
     let tolerance = Tolerance::new(args.skip_bad);
-    let (mut header, mut block_tokens) = (None, None);
+    let (mut header, mut block_tokens, mut reads_ahead) = (None, None, false);
     let requests: Requests = match format {
         InFormat::Native | InFormat::Servegen => {
             let reader = TraceReader::new(reader, name).bad_input()?.tolerate(tolerance.clone());
@@ -78,7 +90,11 @@ pub(crate) fn source(
             let dialect = dialect.with_block_tokens(args.block_tokens);
             block_tokens = Some(dialect.block_tokens);
             let reader = MooncakeReader::new(reader, name, dialect).tolerate(tolerance.clone());
-            Box::new(MooncakeImport::new(reader, block_key(args)))
+            reads_ahead = reading == Reading::RowsAhead;
+            match reads_ahead {
+                true => Box::new(MooncakeImport::ahead(reader, block_key(args))?),
+                false => Box::new(MooncakeImport::new(reader, block_key(args))),
+            }
         }
         InFormat::Azure | InFormat::Burstgpt => {
             let columns = if format == InFormat::Azure { Columns::azure() } else { Columns::burstgpt() };
@@ -91,7 +107,7 @@ pub(crate) fn source(
             )));
         }
     };
-    Ok(Source { requests, format, block_tokens, header, tolerance })
+    Ok(Source { requests, reads_ahead, format, block_tokens, header, tolerance })
 }
 
 pub(crate) fn block_key(args: &InArgs) -> BlockKey {

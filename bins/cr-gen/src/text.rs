@@ -32,7 +32,14 @@ pub(crate) fn source(raw: Raw, args: &ImportArgs, purpose: Purpose) -> anyhow::R
     let key_field = args.input.key_column.clone();
     let reader = TextReader::new(raw.reader, &raw.name, form, key_field, tolerance.clone()).bad_input()?;
     let requests = TextImport::new(reader, &raw.name, tokenize, options).bad_input()?;
-    Ok(Source { requests: Box::new(requests), format: raw.format, block_tokens, header: None, tolerance })
+    Ok(Source {
+        requests: Box::new(requests),
+        reads_ahead: false,
+        format: raw.format,
+        block_tokens,
+        header: None,
+        tolerance,
+    })
 }
 
 /// Puts into the header what the text does not tell and was chosen instead.

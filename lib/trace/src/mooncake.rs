@@ -135,6 +135,8 @@ pub struct MooncakeReader<R> {
     lines: Lines<R>,
     dialect: Dialect,
     patience: Patience,
+    /// Keys are sessions: a row must tell its chat.
+    wants_chats: bool,
     last: f64,
 }
 
@@ -145,6 +147,7 @@ impl<R: BufRead> MooncakeReader<R> {
             lines: Lines::new(reader, file),
             dialect: dialect.with_block_tokens(None),
             patience: Patience::default(),
+            wants_chats: false,
             last: 0.0,
         }
     }
@@ -171,6 +174,9 @@ impl<R: BufRead> Rows for MooncakeReader<R> {
         let row: MooncakeRow = self.lines.json()?;
         if let Some(fault) = row.fault(self.dialect) {
             return Err(self.lines.error(fault));
+        }
+        if self.wants_chats && row.chat_id.is_none() {
+            return Err(self.lines.error("the row has no chat_id, so its session is not known"));
         }
         if row.timestamp < self.last {
             return Err(self.lines.error(format!(

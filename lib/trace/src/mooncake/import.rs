@@ -1,6 +1,7 @@
 //! Rows of hash blocks as requests: ids, keys, sessions.
 
-use super::{MooncakeReader, MooncakeRow};
+use super::{Dialect, MooncakeReader, MooncakeRow};
+use crate::ahead::ReadAhead;
 use crate::trunk::{LOOK_AHEAD_ROWS, Trunk, prefix_key};
 use crate::{Request, RequestId, SessionId, TraceError};
 use rustc_hash::FxHashMap;
@@ -20,8 +21,9 @@ pub enum BlockKey {
 
 /// Rows as requests, numbered from 0. Holds [`LOOK_AHEAD_ROWS`] rows to find the trunk.
 #[derive(Debug)]
-pub struct MooncakeImport<R> {
-    reader: MooncakeReader<R>,
+pub struct MooncakeImport<I> {
+    rows: I,
+    dialect: Dialect,
     key: BlockKey,
     held: std::vec::IntoIter<Result<MooncakeRow, TraceError>>,
     trunk: Option<Trunk>,
@@ -30,11 +32,39 @@ pub struct MooncakeImport<R> {
     next_id: u64,
 }
 
-impl<R: BufRead> MooncakeImport<R> {
+impl<R: BufRead> MooncakeImport<MooncakeReader<R>> {
     /// Imports the rows of `reader` under the given rule for keys.
-    pub fn new(reader: MooncakeReader<R>, key: BlockKey) -> MooncakeImport<R> {
+    pub fn new(reader: MooncakeReader<R>, key: BlockKey) -> Self {
+        MooncakeImport::of(reader.dialect, reader.that_tells(key), key)
+    }
+}
+
+impl MooncakeImport<ReadAhead<Result<MooncakeRow, TraceError>>> {
+    /// The same, with the rows parsed on a thread of their own: what becomes of a row takes about as long as to parse it.
+    ///
+    /// # Errors
+    /// There is no thread to be had.
+    pub fn ahead<R>(reader: MooncakeReader<R>, key: BlockKey) -> std::io::Result<Self>
+    where
+        R: BufRead + Send + 'static,
+    {
+        Ok(MooncakeImport::of(reader.dialect, ReadAhead::new(reader.that_tells(key))?, key))
+    }
+}
+
+impl<R> MooncakeReader<R> {
+    /// Refuses rows that lack what keys are made of.
+    fn that_tells(mut self, key: BlockKey) -> MooncakeReader<R> {
+        self.wants_chats = key == BlockKey::Session;
+        self
+    }
+}
+
+impl<I: Iterator<Item = Result<MooncakeRow, TraceError>>> MooncakeImport<I> {
+    fn of(dialect: Dialect, rows: I, key: BlockKey) -> MooncakeImport<I> {
         MooncakeImport {
-            reader,
+            rows,
+            dialect,
             key,
             held: Vec::new().into_iter(),
             trunk: None,
@@ -47,7 +77,7 @@ impl<R: BufRead> MooncakeImport<R> {
         if self.key != BlockKey::AfterTrunk {
             return Trunk::default();
         }
-        let rows: Vec<_> = self.reader.by_ref().take(LOOK_AHEAD_ROWS).collect();
+        let rows: Vec<_> = self.rows.by_ref().take(LOOK_AHEAD_ROWS).collect();
         let trunk = Trunk::of(rows.iter().flatten().map(|row| row.hash_ids.as_slice()));
         self.held = rows.into_iter();
         trunk
@@ -63,14 +93,14 @@ impl<R: BufRead> MooncakeImport<R> {
     }
 }
 
-impl<R: BufRead> Iterator for MooncakeImport<R> {
+impl<I: Iterator<Item = Result<MooncakeRow, TraceError>>> Iterator for MooncakeImport<I> {
     type Item = Result<Request, TraceError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.trunk.is_none() {
             self.trunk = Some(self.look_ahead());
         }
-        let row = match self.held.next().or_else(|| self.reader.next())? {
+        let row = match self.held.next().or_else(|| self.rows.next())? {
             Ok(row) => row,
             Err(error) => return Some(Err(error)),
         };
@@ -78,16 +108,10 @@ impl<R: BufRead> Iterator for MooncakeImport<R> {
         let key = match (self.key, &session) {
             (BlockKey::Prefix(blocks), _) => prefix_key(&row.hash_ids, blocks),
             (BlockKey::AfterTrunk, _) => self.trunk.as_ref()?.key(&row.hash_ids),
-            (BlockKey::Session, Some(session)) => session.clone(),
-            (BlockKey::Session, None) => {
-                return Some(Err(self
-                    .reader
-                    .lines
-                    .error("the row has no chat_id, so its session is not known")));
-            }
+            (BlockKey::Session, session) => session.clone().unwrap_or_default(),
         };
         let id = RequestId(self.next_id);
         self.next_id += 1;
-        Some(Ok(row.to_request(id, key, session, self.reader.dialect)))
+        Some(Ok(row.to_request(id, key, session, self.dialect)))
     }
 }
