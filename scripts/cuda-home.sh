@@ -45,8 +45,10 @@ for library in "$home"/lib/lib*.so.*; do
     [ -e "$bare" ] || ln -s "$(basename "$library")" "$bare"
 done
 
-# libcuda comes with a driver. To link without one, an empty library of its name does; the real one is found at run time.
+# libcuda comes with a driver. To link without one, a library of its name does that defines every function of cuda.h; the
+# real one is found at run time.
 mkdir -p "$home/lib/stubs"
-echo | gcc -shared -fPIC -x c -Wl,-soname,libcuda.so.1 -o "$home/lib/stubs/libcuda.so" -
+grep -oE '\bcu[A-Z][A-Za-z0-9_]+\b' "$home/include/cuda.h" | sort -u | sed 's/.*/void &(void) {}/' |
+    gcc -shared -fPIC -x c -w -Wl,-soname,libcuda.so.1 -o "$home/lib/stubs/libcuda.so" -
 touch "$home/complete"
 echo "$home"

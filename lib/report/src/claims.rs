@@ -159,8 +159,8 @@ impl Evidence {
     }
 }
 
-/// One variant's finding: whether the claim holds there, and the numbers.
-type Finding = (bool, String);
+/// One variant's finding: whether the claim holds there, where that can be said, and the numbers.
+type Finding = (Option<bool>, String);
 
 /// Evaluates every claim, in order.
 pub fn evaluate(record: &Record) -> Vec<Evidence> {
@@ -175,7 +175,7 @@ fn evidence(record: &Record, parts: &[(Option<String>, Record)], claim: &Claim) 
     for (label, part) in parts.iter().filter(|(label, _)| about(label)) {
         let view = View { part, claim };
         let finding = view.find();
-        all.push(finding.as_ref().map(|(holds, _)| *holds));
+        all.push(finding.as_ref().and_then(|(holds, _)| *holds));
         let phrase = finding.map_or_else(|| "no such results".into(), |(_, phrase)| phrase);
         said.push(match label {
             Some(label) => format!("{label}: {phrase}"),
@@ -214,7 +214,10 @@ impl View<'_> {
             Check::CapacityAboveAll { policy } => self.capacity_above_all(policy),
             Check::CapacityAtLeast { policy, qps } => {
                 let own = self.capacity(policy)?;
-                Some((own.mean_qps.mean >= *qps, format!("{} QPS, at least {}", own.quoted(), rate(*qps))))
+                Some((
+                    (own.mean_qps.mean >= *qps).into(),
+                    format!("{} QPS, at least {}", own.quoted(), rate(*qps)),
+                ))
             }
             Check::CapacityRatioAtLeast { policy, over, ratio } => self.capacity_ratio(policy, over, *ratio),
             Check::WorstTail { policy } => self.worst_tail(policy),
@@ -222,7 +225,7 @@ impl View<'_> {
             Check::Verdict { is } => {
                 let verdict = crate::verdict::of_record(self.part)?;
                 Some((
-                    verdict.outcome.word() == is,
+                    (verdict.outcome.word() == is).into(),
                     format!("{}: {}", verdict.outcome.word(), verdict.reason),
                 ))
             }
@@ -259,7 +262,7 @@ impl View<'_> {
             best.policy,
             self.at()
         );
-        Some((gap <= points + 1e-9, phrase))
+        Some(((gap <= points + 1e-9).into(), phrase))
     }
 
     fn metric(
@@ -276,7 +279,7 @@ impl View<'_> {
         let quoted = !(cell.saturated() && metric.starts_with("ttft"));
         let text = if quoted { metric_text(metric, own.mean, own.ci95) } else { "saturated".into() };
         let phrase = format!("{text}, {word} {}{}", metric_text(metric, bound, None), self.at());
-        Some((quoted && holds(own.mean), phrase))
+        Some(((quoted && holds(own.mean)).into(), phrase))
     }
 
     fn capacity_above_all(&self, policy: &str) -> Option<Finding> {
@@ -285,7 +288,7 @@ impl View<'_> {
         let rivals: Vec<&Capacity> = rivals.map(|name| self.capacity(name)).collect::<Option<_>>()?;
         let best = rivals.into_iter().max_by(|a, b| a.mean_qps.mean.total_cmp(&b.mean_qps.mean))?;
         let phrase = format!("{} QPS; the next is {} with {}", own.quoted(), best.policy, best.quoted());
-        Some((own.mean_qps.mean > best.mean_qps.mean, phrase))
+        Some(((own.mean_qps.mean > best.mean_qps.mean).into(), phrase))
     }
 
     fn capacity_ratio(&self, policy: &str, over: &str, least: f64) -> Option<Finding> {
@@ -299,7 +302,7 @@ impl View<'_> {
             three(least)
         );
         // Values below the ladder count as its lowest rung: a ratio over one of them is a bound from below.
-        Some((times >= least, phrase))
+        Some(((times >= least).into(), phrase))
     }
 
     fn worst_tail(&self, policy: &str) -> Option<Finding> {
@@ -322,7 +325,9 @@ impl View<'_> {
             text(tail(worst)),
             self.at()
         );
-        Some((own >= tail(worst), phrase))
+        // Of two that are saturated neither p99 means anything.
+        let told = own.is_finite() || tail(worst).is_finite();
+        Some((told.then_some(own >= tail(worst)), phrase))
     }
 
     fn order(&self, metric: &str, policies: &[String]) -> Option<Finding> {
@@ -337,6 +342,6 @@ impl View<'_> {
         let named = policies.iter().zip(&values).map(|(policy, (_, text))| format!("{policy} {text}"));
         let phrase = named.collect::<Vec<_>>().join(", ");
         let at = if metric == "capacity" { String::new() } else { self.at() };
-        Some((values.is_sorted_by(|a, b| a.0 <= b.0), format!("{phrase}{at}")))
+        Some((values.is_sorted_by(|a, b| a.0 <= b.0).into(), format!("{phrase}{at}")))
     }
 }

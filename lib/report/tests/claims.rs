@@ -12,10 +12,14 @@ fn claim(check: Check) -> Claim {
 
 /// The record, and whether each claim holds.
 fn judged(checks: Vec<Check>) -> (Record, Vec<Option<bool>>) {
-    let mut suite = suite(&[5.0, 12.0, 20.0, 30.0, 50.0, 80.0, 240.0], 3, 4, 240);
+    judged_claims(checks.into_iter().map(claim).collect(), 240)
+}
+
+fn judged_claims(claims: Vec<Claim>, requests: u64) -> (Record, Vec<Option<bool>>) {
+    let mut suite = suite(&[5.0, 12.0, 20.0, 30.0, 50.0, 80.0, 240.0], 3, 4, requests);
     suite.slo.ttft_p99_s = Some(0.3);
     suite.design.ladder_qps = vec![5.0, 12.0, 20.0, 30.0, 50.0, 80.0, 240.0];
-    suite.design.claims = checks.into_iter().map(claim).collect();
+    suite.design.claims = claims;
     let record = Stored::new(&suite).expect("a record").record;
     let holds = record.file.evidence.iter().map(|evidence| evidence.holds).collect();
     (record, holds)
@@ -87,4 +91,13 @@ fn what_was_not_run_is_not_shown() {
     ]);
     assert_eq!(holds, [None, None]);
     assert!(record.file.evidence.iter().all(|evidence| evidence.word() == "not shown"));
+}
+
+#[test]
+fn of_two_saturated_tails_none_is_the_worst() {
+    let at = |qps| Claim { qps: Some(qps), ..claim(Check::WorstTail { policy: "flat".into() }) };
+    let (record, holds) = judged_claims(vec![at(240.0), at(5.0)], 2400);
+    let saturated = |qps| record.cells_at(Some(qps)).iter().filter(|cell| cell.saturated()).count();
+    assert!(saturated(240.0) > 1 && saturated(5.0) == 0, "{} and {}", saturated(240.0), saturated(5.0));
+    assert_eq!((holds[0], holds[1].is_some()), (None, true), "{:#?}", record.file.evidence);
 }
