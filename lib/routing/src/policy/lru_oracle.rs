@@ -7,25 +7,24 @@
 //! that, a router does not. It never reads a pool. Source: the `lru` of VeloxQuant-MLX's routing benchmark (a move of a key
 //! counts there as no miss; here it is computed anew).
 
+use super::recency::Recency;
 use super::{Policy, choose};
 use crate::view::FleetView;
 use cr_trace::{Key, Request, ShardId, Stream};
 use rustc_hash::FxHashMap;
-use std::collections::BTreeMap;
 
-/// Where a key is, and what it takes there.
+/// Where a key is.
 #[derive(Clone, Copy, Debug)]
 struct Resident {
     shard: ShardId,
-    tokens: u64,
-    /// When it was last sent, in dispatches.
-    stamp: u64,
+    /// Its place among the shard's keys.
+    place: u32,
 }
 
-/// One shard's keys by last use, and their tokens.
-#[derive(Clone, Debug, Default)]
-struct Residents {
-    by_stamp: BTreeMap<u64, Key>,
+/// What a shard holds.
+#[derive(Clone, Debug)]
+struct Held {
+    key: Key,
     tokens: u64,
 }
 
@@ -34,8 +33,10 @@ struct Residents {
 pub struct LruOracle {
     kv_tokens: u64,
     keys: FxHashMap<Key, Resident>,
-    shards: Vec<Residents>,
-    clock: u64,
+    /// The keys of each shard, in the order in which they were last sent there.
+    order: Recency<Held>,
+    /// Tokens that each shard holds.
+    tokens: Vec<u64>,
 }
 
 impl LruOracle {
@@ -44,31 +45,39 @@ impl LruOracle {
         LruOracle {
             kv_tokens,
             keys: FxHashMap::default(),
-            shards: vec![Residents::default(); shards as usize],
-            clock: 0,
+            order: Recency::new(shards),
+            tokens: vec![0; shards as usize],
         }
     }
 
-    fn leave(&mut self, key: &str) {
-        let Some(resident) = self.keys.remove(key) else { return };
-        if let Some(residents) = self.shards.get_mut(resident.shard.index()) {
-            residents.by_stamp.remove(&resident.stamp);
-            residents.tokens -= resident.tokens;
+    /// A key was sent to a shard.
+    fn settle(&mut self, key: &Key, resident: Option<Resident>, shard: ShardId, tokens: u64) {
+        match resident {
+            // By far the most: nothing is looked up or copied.
+            Some(resident) if resident.shard == shard => {
+                let held = self.order.renew(shard.0, resident.place);
+                let before = std::mem::replace(&mut held.tokens, tokens);
+                self.tokens[shard.index()] += tokens;
+                self.tokens[shard.index()] -= before;
+            }
+            elsewhere => {
+                if let Some(Resident { shard, place }) = elsewhere {
+                    self.tokens[shard.index()] -= self.order.remove(shard.0, place).tokens;
+                }
+                let place = self.order.push(shard.0, Held { key: key.clone(), tokens });
+                self.tokens[shard.index()] += tokens;
+                self.keys.insert(key.clone(), Resident { shard, place });
+            }
         }
+        while self.tokens[shard.index()] > self.kv_tokens && self.forget_oldest(shard) {}
     }
 
-    fn settle(&mut self, key: &Key, shard: ShardId, tokens: u64) {
-        self.leave(key);
-        self.clock += 1;
-        let Some(residents) = self.shards.get_mut(shard.index()) else { return };
-        residents.by_stamp.insert(self.clock, key.clone());
-        residents.tokens += tokens;
-        self.keys.insert(key.clone(), Resident { shard, tokens, stamp: self.clock });
-        while self.shards[shard.index()].tokens > self.kv_tokens {
-            let Some((_, oldest)) = self.shards[shard.index()].by_stamp.first_key_value() else { break };
-            let oldest = oldest.clone();
-            self.leave(&oldest);
-        }
+    /// Forgets one key; false where there is none left.
+    fn forget_oldest(&mut self, shard: ShardId) -> bool {
+        let Some(held) = self.order.pop_oldest(shard.0) else { return false };
+        self.tokens[shard.index()] -= held.tokens;
+        self.keys.remove(&held.key);
+        true
     }
 }
 
@@ -78,21 +87,20 @@ impl Policy for LruOracle {
     }
 
     fn route(&mut self, request: &Request, view: &FleetView<'_>, rng: &mut Stream) -> Option<ShardId> {
-        let resident = self.keys.get(&request.key).map(|resident| resident.shard);
+        let resident = self.keys.get(&request.key).copied();
         let chosen = resident
+            .map(|resident| resident.shard)
             .filter(|&shard| view.shard(shard).up)
             .or_else(|| choose::less_loaded(view.up(), view, rng))?;
-        self.settle(&request.key, chosen, request.prompt_tokens());
+        if chosen.index() < self.tokens.len() {
+            self.settle(&request.key, resident, chosen, request.prompt_tokens());
+        }
         Some(chosen)
     }
 
     fn on_fault(&mut self, shard: ShardId, up: bool) {
-        if up {
-            return;
-        }
-        let Some(residents) = self.shards.get_mut(shard.index()) else { return };
-        for key in std::mem::take(residents).by_stamp.into_values() {
-            self.keys.remove(&key);
+        if !up && shard.index() < self.tokens.len() {
+            while self.forget_oldest(shard) {}
         }
     }
 }
@@ -141,7 +149,7 @@ mod tests {
         fleet[0].load = 9;
         assert_eq!(go(&mut policy, &fleet), Some(ShardId(0)), "blind to load");
         policy.on_fault(ShardId(0), false);
-        assert!(policy.keys.is_empty() && policy.shards[0].tokens == 0);
+        assert!(policy.keys.is_empty() && policy.tokens[0] == 0);
         assert_eq!(go(&mut policy, &fleet), Some(ShardId(1)));
     }
 }

@@ -19,7 +19,7 @@ pub(super) struct Recency<T> {
     ends: Vec<(u32, u32)>,
 }
 
-impl<T: Copy> Recency<T> {
+impl<T: Clone> Recency<T> {
     /// Empty lists.
     pub(super) fn new(shards: u32) -> Recency<T> {
         Recency { entries: Vec::new(), spare: Vec::new(), ends: vec![(NONE, NONE); shards as usize] }
@@ -52,11 +52,14 @@ impl<T: Copy> Recency<T> {
     /// Takes the oldest value out.
     pub(super) fn pop_oldest(&mut self, shard: u32) -> Option<T> {
         let (oldest, _) = self.ends[shard as usize];
-        (oldest != NONE).then(|| {
-            self.unlink(shard, oldest);
-            self.spare.push(oldest);
-            self.entries[oldest as usize].value
-        })
+        (oldest != NONE).then(|| self.remove(shard, oldest))
+    }
+
+    /// Takes a value out.
+    pub(super) fn remove(&mut self, shard: u32, place: u32) -> T {
+        self.unlink(shard, place);
+        self.spare.push(place);
+        self.entries[place as usize].value.clone()
     }
 
     /// The values, oldest first.
@@ -65,7 +68,7 @@ impl<T: Copy> Recency<T> {
         std::iter::from_fn(move || {
             let entry = self.entries.get(place as usize)?;
             place = entry.newer;
-            Some(entry.value)
+            Some(entry.value.clone())
         })
     }
 
@@ -82,7 +85,7 @@ impl<T: Copy> Recency<T> {
     }
 
     fn unlink(&mut self, shard: u32, place: u32) {
-        let Entry { older, newer, .. } = self.entries[place as usize];
+        let &Entry { older, newer, .. } = &self.entries[place as usize];
         let ends = &mut self.ends[shard as usize];
         match older {
             NONE => ends.0 = newer,
