@@ -24,6 +24,34 @@ pub(crate) const POLICIES: [Caricature; 6] = [
     Caricature { name: "cacheroute", hit: 0.74, skew: 0.08 },
 ];
 
+/// A request by its arrival, wait, time to first token and to the last, and by its tokens, in all and cached.
+fn finish(id: u64, shard: usize, times: [f64; 4], tokens: [u64; 2]) -> Event {
+    let ([arrival_s, queue_s, ttft_s, e2e_s], [prompt, cached]) = (times, tokens);
+    let key = format!("k{}", id % 17);
+    Event::Finish(Finish {
+        t_s: arrival_s + e2e_s,
+        id: RequestId(id),
+        key: key.as_str().into(),
+        tenant: key.as_str().into(),
+        shard: ShardId(shard as u32),
+        admitted: true,
+        arrival_s,
+        queue_s,
+        ttft_s,
+        tpot_s: Some(0.005),
+        e2e_s,
+        prompt_tokens: prompt,
+        cached_tokens: cached,
+        cached_by_scope: [(Scope::Global, cached / 2), (Scope::Key, cached - cached / 2)]
+            .into_iter()
+            .collect(),
+        output_tokens: 13,
+        retries: 0,
+        preemptions: 0,
+        measured: true,
+    })
+}
+
 /// The events of one run.
 pub(crate) fn events(
     policy: Caricature,
@@ -65,32 +93,8 @@ pub(crate) fn events(
         (totals.busy_s, totals.requests) = (totals.busy_s + prefill_s, totals.requests + 1);
         (totals.computed_tokens, totals.output_tokens) =
             (totals.computed_tokens + prompt - cached, totals.output_tokens + 13);
-        let key = format!("k{}", id % 17);
-        timed.push((
-            t_s + e2e_s,
-            Event::Finish(Finish {
-                t_s: t_s + e2e_s,
-                id: RequestId(id),
-                key: key.as_str().into(),
-                tenant: key.as_str().into(),
-                shard: ShardId(shard as u32),
-                admitted: true,
-                arrival_s: t_s,
-                queue_s: start_s - t_s,
-                ttft_s,
-                tpot_s: Some(0.005),
-                e2e_s,
-                prompt_tokens: prompt,
-                cached_tokens: cached,
-                cached_by_scope: [(Scope::Global, cached / 2), (Scope::Key, cached - cached / 2)]
-                    .into_iter()
-                    .collect(),
-                output_tokens: 13,
-                retries: 0,
-                preemptions: 0,
-                measured: true,
-            }),
-        ));
+        let times = [t_s, start_s - t_s, ttft_s, e2e_s];
+        timed.push((t_s + e2e_s, finish(id, shard, times, [prompt, cached])));
         if id == requests / 2 && policy.name == "cacheroute" {
             let plan =
                 Plan { t_s, admitted_keys: 17, moved_keys: 3, churn: 0.1, imbalance: 1.02, cold_rate: 0.5 };
