@@ -18,6 +18,8 @@ export CUDA_COMPUTE_CAP=${CUDA_COMPUTE_CAP:-90}
 # Where the linker looks; the build flags stay as they are, so that dependencies are shared with a CPU build.
 export LIBRARY_PATH=$CUDA_HOME/lib:$CUDA_HOME/lib/stubs${LIBRARY_PATH:+:$LIBRARY_PATH}
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$folder/target}
+# A third of the size of the kernels, and a binary that can be carried.
+export NVCC_APPEND_FLAGS="--compress-mode=size${NVCC_APPEND_FLAGS:+ $NVCC_APPEND_FLAGS}"
 
 cargo build --release --locked -p cr-serve --features cuda
 strip -o "$folder/cr-serve" "$CARGO_TARGET_DIR/release/cr-serve"
