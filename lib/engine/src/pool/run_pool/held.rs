@@ -44,6 +44,8 @@ pub struct HeldRuns {
     pub(super) blocks: u32,
     /// Leading blocks that are full of tokens known so far: the prompt's, then those published of the answer.
     pub(super) named: u32,
+    /// A block that could not be found, and how much the pool had seen published by then: until more is, it cannot be.
+    pub(super) absent: (u32, u64),
 }
 
 impl HeldRuns {
@@ -70,6 +72,7 @@ impl HeldRuns {
             published: 0,
             blocks: 0,
             named,
+            absent: (0, 0),
         }
     }
 

@@ -48,6 +48,8 @@ pub struct RunPool {
     protected: u32,
     /// Runs let go so far.
     uses: u64,
+    /// How often something was published, counted from 1: what could not be found is looked for again only where this has grown.
+    published: u64,
     evicted: u64,
     evicted_admitted: u64,
 }
@@ -73,13 +75,16 @@ impl RunPool {
     fn find(&self, stretches: &[Stretch], most: u32) -> SmallVec<[Share; 3]> {
         let mut path = SmallVec::new();
         let (mut block, mut at) = (0, 0);
-        while block < most {
+        let mut may_go_on = true;
+        while block < most && may_go_on {
             while stretches[at].end <= block {
                 at += 1;
             }
             let Some(node) = self.node_at(stretches[at].name, block) else { break };
-            let next = self.nodes[node as usize].follow(stretches, at, block, most);
+            let record = &self.nodes[node as usize];
+            let next = record.follow(stretches, at, block, most);
             path.push(Share { node, blocks: next - block });
+            may_go_on = record.may_branch(next);
             block = next;
         }
         path
@@ -194,10 +199,16 @@ impl RunPool {
     /// one that begins there.
     fn next_block(&self, held: &HeldRuns, at: usize) -> Option<Place> {
         let (stretches, block) = (held.stretches(), held.published);
+        if held.absent == (block, self.published) {
+            return None;
+        }
         if let Some(share) = held.path.last() {
             let node = &self.nodes[share.node as usize];
             if share.blocks < node.blocks() && node.follow(stretches, at, block, block + 1) > block {
                 return Some(Place::GoesOn);
+            }
+            if !node.may_branch(block) {
+                return None;
             }
         }
         self.node_at(stretches[at].name, block).map(Place::Begins)
@@ -234,7 +245,11 @@ impl RunPool {
         let more = to - held.published;
         let goes_on =
             held.path.last().is_some_and(|share| share.blocks == self.nodes[share.node as usize].blocks());
+        self.published += 1;
         if !goes_on {
+            if let Some(left) = held.path.last() {
+                self.nodes[left.node as usize].branch(held.published);
+            }
             let node = self.new_node(held.stretches()[at].name, held.published);
             held.path.push(Share { node, blocks: 0 });
         }
@@ -290,6 +305,7 @@ impl Pool for RunPool {
             protection: 0,
             protected: 0,
             uses: 0,
+            published: 1,
             evicted: 0,
             evicted_admitted: 0,
         }
@@ -303,7 +319,8 @@ impl Pool for RunPool {
 
     fn admit(&mut self, held: &mut Box<HeldRuns>, tokens: u32, most_cached: u32) -> Option<u32> {
         debug_assert!(held.blocks == 0, "a sequence is admitted holding nothing");
-        let path = self.find(held.stretches(), most_cached.min(held.named));
+        let most = most_cached.min(held.named);
+        let path = self.find(held.stretches(), most);
         let (mut found, mut idle) = (0, 0);
         for share in &path {
             found += share.blocks;
@@ -321,6 +338,9 @@ impl Pool for RunPool {
         self.take(fresh);
         held.path = path;
         held.published = found;
+        if found < most {
+            held.absent = (found, self.published);
+        }
         held.blocks = found + fresh;
         Some(found)
     }
@@ -361,7 +381,11 @@ impl Pool for RunPool {
         // What comes after a block that nobody has, nobody has.
         let block = held.published;
         let at = stretch_of(held.stretches_to(full), block);
-        self.next_block(held, at).is_some()
+        let meets = self.next_block(held, at).is_some();
+        if !meets {
+            held.absent = (block, self.published);
+        }
+        meets
     }
 
     fn publish(&mut self, held: &mut Box<HeldRuns>, computed: u32) {

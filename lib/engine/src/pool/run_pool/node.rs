@@ -19,6 +19,8 @@ pub(super) struct Node {
     pub(super) admitted: u32,
     /// Leading blocks that eviction spares.
     pub(super) spared: u32,
+    /// Where other nodes have ever gone on from this one, as bits: see [`Node::may_branch`].
+    branches: u64,
 }
 
 impl Node {
@@ -30,6 +32,18 @@ impl Node {
         self.runs.clear();
         self.admitted = 0;
         self.spared = 0;
+        self.branches = 0;
+    }
+
+    /// Another node begins at block `block`, which would follow on a leading part of this one.
+    pub(super) fn branch(&mut self, block: u32) {
+        self.branches |= 1 << (block % 64);
+    }
+
+    /// Whether another node may begin at block `block`, going on from this one. A block never goes before the blocks that
+    /// continue it, so the node that a branch left is there as long as the branch: where none has left, none can be found.
+    pub(super) fn may_branch(&self, block: u32) -> bool {
+        self.branches & (1 << (block % 64)) != 0
     }
 
     /// The name of the stretch that it begins with.
