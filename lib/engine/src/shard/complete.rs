@@ -29,9 +29,9 @@ impl<P: Pool> Shard<P> {
             sequence.advance(sequence.computed + steps * fed, totals);
             sequence.publish(pool);
             if sequence.computed == sequence.known() {
-                if sequence.first_token_at.is_none() {
+                if sequence.rest.first_token_at.is_none() {
                     *pending_tokens -= sequence.pending();
-                    sequence.first_token_at = Some(now);
+                    sequence.rest.first_token_at = Some(now);
                 }
                 sequence.generated += 1;
                 decoded += 1;
@@ -54,7 +54,7 @@ impl<P: Pool> Shard<P> {
             }
             let mut sequence = self.running.remove(at);
             sequence.release(&mut self.pool);
-            let in_time = self.config.timeout.is_none_or(|timeout| now <= sequence.arrival + timeout);
+            let in_time = self.config.timeout.is_none_or(|timeout| now <= sequence.rest.arrival + timeout);
             self.totals.requests += u64::from(in_time);
             self.depart(sequence, now, in_time, departed);
         }
@@ -69,18 +69,19 @@ impl<P: Pool> Shard<P> {
         departed: &mut Vec<Departed>,
     ) {
         self.pending_tokens -= sequence.pending();
-        self.backend.forget(&sequence.request);
+        let rest = *sequence.rest;
+        self.backend.forget(&rest.request);
         departed.push(Departed {
-            admitted: sequence.admitted,
-            arrival: sequence.arrival,
-            scheduled_at: sequence.scheduled_at,
-            first_token_at: sequence.first_token_at,
+            admitted: rest.admitted,
+            arrival: rest.arrival,
+            scheduled_at: rest.scheduled_at,
+            first_token_at: rest.first_token_at,
             left_at: now,
-            cached_tokens: sequence.cached,
+            cached_tokens: rest.cached,
             output_tokens: sequence.generated,
-            preemptions: sequence.preemptions,
+            preemptions: rest.preemptions,
             finished,
-            request: sequence.request,
+            request: rest.request,
         });
     }
 }

@@ -106,7 +106,9 @@ impl<P: Pool> Shard<P> {
     fn steps_alike(&self, survey: &Survey) -> u32 {
         let Some(at) = survey.prompt else { return survey.first_done };
         let sequence = &self.running[at];
-        if u64::from(sequence.in_step) < survey.work.prefill_tokens || self.is_answered(&sequence.request) {
+        if u64::from(sequence.in_step) < survey.work.prefill_tokens
+            || self.is_answered(&sequence.rest.request)
+        {
             // Two prompts, or one that has what others are about to publish.
             return 1;
         }
@@ -118,7 +120,7 @@ impl<P: Pool> Shard<P> {
         let Some(head) = self.waiting.front() else { return true };
         // The head was refused: the batch is full, or blocks are missing. Meanwhile there are only ever fewer, unless one
         // that runs publishes what the head asks for.
-        self.running.len() >= self.config.max_running as usize || !self.is_answered(&head.request)
+        self.running.len() >= self.config.max_running as usize || !self.is_answered(&head.rest.request)
     }
 
     /// Whether a prompt has, or goes on with, the answer that a running sequence is decoding.
@@ -127,7 +129,9 @@ impl<P: Pool> Shard<P> {
         self.answers_are_asked
             && has_answers(request)
             && self.running.iter().any(|s| {
-                s.generated > 0 && s.request.id != request.id && answer(&ContentId::answer(s.request.id))
+                s.generated > 0
+                    && s.rest.request.id != request.id
+                    && answer(&ContentId::answer(s.rest.request.id))
             })
     }
 
@@ -150,7 +154,7 @@ impl<P: Pool> Shard<P> {
             steps = low;
         }
         let meets = |s: &mut Sequence<P::Held>| {
-            s.in_step > 0 && pool.meets(&mut s.held, s.computed + s.in_step * steps)
+            s.in_step > 0 && pool.meets(&mut s.rest.held, s.computed + s.in_step * steps)
         };
         // Nobody but itself knows of an answer that is not published, and there is one prompt at most.
         let meets = match (*defers, survey.prompt) {

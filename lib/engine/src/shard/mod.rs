@@ -315,8 +315,7 @@ impl<P: Pool> Shard<P> {
     ) -> Result<Option<Time>, EngineError> {
         debug_assert!(self.step.is_none(), "one step at a time");
         self.expire(now, departed);
-        self.plan_step(now);
-        let survey = schedule::survey(&self.running);
+        let survey = self.plan_step(now);
         let work = survey.work;
         if work.is_empty() {
             return Ok(None);

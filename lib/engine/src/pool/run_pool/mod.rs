@@ -60,6 +60,7 @@ fn block_key(name: u64, block: u32) -> u64 {
 }
 
 impl RunPool {
+    #[inline]
     fn blocks_for(&self, tokens: u32) -> u32 {
         tokens.div_ceil(self.block_tokens)
     }
@@ -144,9 +145,13 @@ impl RunPool {
     }
 
     /// Hands out empty blocks, evicting where none is free. The caller has checked that there are so many.
+    #[inline]
     fn take(&mut self, blocks: u32) {
         let free = blocks.min(self.free);
         self.free -= free;
+        if free == blocks {
+            return;
+        }
         let evicted = self.drop_oldest(blocks - free);
         self.evicted += u64::from(evicted.0);
         self.evicted_admitted += u64::from(evicted.1);
@@ -287,7 +292,7 @@ enum Place {
 }
 
 impl Pool for RunPool {
-    type Held = Box<HeldRuns>;
+    type Held = HeldRuns;
 
     const LEAPS: bool = true;
 
@@ -311,13 +316,13 @@ impl Pool for RunPool {
         }
     }
 
-    fn open(&self, request: &Request, admitted: bool) -> Box<HeldRuns> {
-        let mut held = Box::new(HeldRuns::new(request, admitted, self.block_tokens));
+    fn open(&self, request: &Request, admitted: bool) -> HeldRuns {
+        let mut held = HeldRuns::new(request, admitted, self.block_tokens);
         held.protection = self.protection;
         held
     }
 
-    fn admit(&mut self, held: &mut Box<HeldRuns>, tokens: u32, most_cached: u32) -> Option<u32> {
+    fn admit(&mut self, held: &mut HeldRuns, tokens: u32, most_cached: u32) -> Option<u32> {
         debug_assert!(held.blocks == 0, "a sequence is admitted holding nothing");
         let most = most_cached.min(held.named);
         let path = self.find(held.stretches(), most);
@@ -345,7 +350,7 @@ impl Pool for RunPool {
         Some(found)
     }
 
-    fn grow(&mut self, held: &mut Box<HeldRuns>, tokens: u32) -> bool {
+    fn grow(&mut self, held: &mut HeldRuns, tokens: u32) -> bool {
         let fresh = self.lacks(held, tokens);
         if fresh > self.available() {
             return false;
@@ -357,23 +362,49 @@ impl Pool for RunPool {
         true
     }
 
-    fn room(&self, held: &Box<HeldRuns>) -> u32 {
+    #[inline]
+    fn widen(&mut self, _held: &mut HeldRuns, room: u32, tokens: u32) -> Option<u32> {
+        let (blocks, needed) = (self.blocks_for(room), self.blocks_for(tokens));
+        let fresh = needed.saturating_sub(blocks);
+        if fresh > self.available() {
+            return None;
+        }
+        self.take(fresh);
+        Some(needed.max(blocks).saturating_mul(self.block_tokens))
+    }
+
+    #[inline]
+    fn settle(&mut self, held: &mut HeldRuns, room: u32) {
+        // A room beyond all numbers is rounded down to the last one: up again.
+        held.blocks = self.blocks_for(room);
+    }
+
+    #[inline]
+    fn lacks_beyond(&self, _held: &HeldRuns, room: u32, tokens: u32) -> u32 {
+        self.blocks_for(tokens).saturating_sub(self.blocks_for(room))
+    }
+
+    #[inline]
+    fn room(&self, held: &HeldRuns) -> u32 {
         held.blocks.saturating_mul(self.block_tokens)
     }
 
-    fn publishes_at(&self, held: &Box<HeldRuns>) -> u32 {
+    #[inline]
+    fn publishes_at(&self, held: &HeldRuns) -> u32 {
         (held.published + 1).saturating_mul(self.block_tokens)
     }
 
-    fn lacks(&self, held: &Box<HeldRuns>, tokens: u32) -> u32 {
+    fn lacks(&self, held: &HeldRuns, tokens: u32) -> u32 {
         self.blocks_for(tokens).saturating_sub(held.blocks)
     }
 
+    #[inline]
     fn available(&self) -> u32 {
         self.free + self.cached
     }
 
-    fn meets(&self, held: &mut Box<HeldRuns>, computed: u32) -> bool {
+    #[inline]
+    fn meets(&self, held: &mut HeldRuns, computed: u32) -> bool {
         let full = computed / self.block_tokens;
         if full <= held.published {
             return false;
@@ -388,7 +419,8 @@ impl Pool for RunPool {
         meets
     }
 
-    fn publish(&mut self, held: &mut Box<HeldRuns>, computed: u32) {
+    #[inline]
+    fn publish(&mut self, held: &mut HeldRuns, computed: u32) {
         let full = computed / self.block_tokens;
         while held.published < full {
             let block = held.published;
@@ -401,7 +433,7 @@ impl Pool for RunPool {
         }
     }
 
-    fn release(&mut self, held: &mut Box<HeldRuns>) {
+    fn release(&mut self, held: &mut HeldRuns) {
         // Deepest first, so that among blocks of one release the deepest is evicted first.
         while let Some(share) = held.path.pop() {
             self.let_go(share);
@@ -411,7 +443,7 @@ impl Pool for RunPool {
         held.published = 0;
     }
 
-    fn table<'a>(&self, _held: &'a Box<HeldRuns>) -> &'a [u32] {
+    fn table<'a>(&self, _held: &'a HeldRuns) -> &'a [u32] {
         &[]
     }
 
