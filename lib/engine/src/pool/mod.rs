@@ -74,6 +74,10 @@ pub trait Pool: Send {
     /// The sequence has room for `room` tokens, as [`Pool::admit`] and [`Pool::widen`] gave it.
     fn settle(&mut self, _held: &mut Self::Held, _room: u32) {}
 
+    /// Hands out blocks, of which there are so many, to sequences that [`Pool::settle`] will tell of. Only where a pool counts blocks
+    /// and nothing else, which [`Pool::LEAPS`] says.
+    fn hand_out(&mut self, _blocks: u32) {}
+
     /// As [`Pool::lacks`], for a sequence with room for `room` tokens.
     fn lacks_beyond(&self, held: &Self::Held, _room: u32, tokens: u32) -> u32 {
         self.lacks(held, tokens)

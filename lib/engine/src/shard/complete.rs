@@ -8,9 +8,12 @@ use cr_trace::Time;
 impl<P: Pool> Shard<P> {
     /// Publishes what so many equal steps computed, hands out their tokens and lets finished requests go.
     pub(super) fn complete_steps(&mut self, steps: u32, now: Time, departed: &mut Vec<Departed>) {
-        let (mut any_done, mut decoded) = (false, 0);
+        let together = self.pass_together(steps, false).unwrap_or(0);
+        // One that was preempted decodes again as soon as all but its last token are computed.
+        let mut decodes_again = false;
+        let (mut any_done, mut decoded, mut joined) = (self.some_are_done(), 0, together..together);
         let Shard { running, pool, totals, pending_tokens, defers, .. } = self;
-        for sequence in running {
+        for sequence in &mut running[together..] {
             let fed = std::mem::take(&mut sequence.in_step);
             if fed == 0 {
                 continue;
@@ -35,10 +38,17 @@ impl<P: Pool> Shard<P> {
                 }
                 sequence.generated += 1;
                 decoded += 1;
+                joined.end += 1;
                 any_done |= sequence.is_done();
+            } else {
+                decodes_again |= sequence.is_decoding();
             }
         }
         self.totals.output_tokens += decoded;
+        joined.for_each(|at| self.joins_together(at));
+        if decodes_again {
+            self.forget_sums();
+        }
         if any_done {
             self.let_go(now, departed);
         }

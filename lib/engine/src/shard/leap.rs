@@ -137,13 +137,16 @@ impl<P: Pool> Shard<P> {
 
     /// The most steps, up to `most`, that the pool has room for and in which nobody publishes what is there already.
     fn steps_with_room(&mut self, most: u32, survey: &Survey) -> u32 {
+        let mut steps = most;
+        let available = self.pool.available();
+        // Everybody has room for what is known, so this is the most that can be missing.
+        let bound = self.running.len() as u64 * u64::from((steps - 1) / self.config.block_tokens + 1);
+        if bound > u64::from(available) {
+            self.write_down();
+        }
         let Shard { pool, running, defers, .. } = self;
         let lacks =
             |steps: u32| -> u32 { running.iter().map(|s| s.lacks(pool, s.known() + steps - 1)).sum() };
-        let mut steps = most;
-        let available = pool.available();
-        // Everybody has room for what is known, so this is the most that can be missing.
-        let bound = running.len() as u64 * u64::from((steps - 1) / self.config.block_tokens + 1);
         if bound > u64::from(available) && lacks(steps) > available {
             // The first step has its room, so one is always enough.
             let (mut low, mut high) = (1, steps);
@@ -215,8 +218,9 @@ impl<P: Pool> Shard<P> {
             ..*leap
         };
         self.totals.steps += u64::from(steps);
+        let together = self.pass_together(steps, goes_on).unwrap_or(0);
         let Shard { running, pool, totals, defers, .. } = self;
-        for sequence in running.iter_mut().filter(|sequence| sequence.in_step > 0) {
+        for sequence in running[together..].iter_mut().filter(|sequence| sequence.in_step > 0) {
             if sequence.decodes {
                 sequence.decode(steps);
                 totals.output_tokens += u64::from(steps);

@@ -17,6 +17,7 @@ impl<P: Pool> Shard<P> {
         }
         let late = |arrival: Time| arrival + timeout <= now;
         if self.running.iter().any(|s| late(s.rest.arrival)) {
+            self.forget_sums();
             for mut sequence in self.running.extract_if(.., |s| late(s.rest.arrival)).collect::<Vec<_>>() {
                 sequence.release(&mut self.pool);
                 self.depart(sequence, now, false, departed);
@@ -36,15 +37,19 @@ impl<P: Pool> Shard<P> {
     pub(super) fn plan_step(&mut self, now: Time) -> Survey {
         let mut survey = Survey { work: StepWork::default(), first_done: u32::MAX, prompt: None };
         let mut budget = self.config.token_budget;
-        let decoding = self.plan_decodes(&mut budget, &mut survey);
-        if decoding < self.running.len() {
-            for (at, sequence) in self.running.iter_mut().enumerate() {
-                if !sequence.decodes {
-                    sequence.in_step = budget.min(sequence.known() - sequence.computed);
-                    budget -= sequence.in_step;
-                    survey.add_prompt(at, sequence);
-                }
+        let decoding = match self.plan_together(&mut survey) {
+            Some(decoding) => {
+                budget -= decoding as u32;
+                decoding
             }
+            None => self.plan_decodes(&mut budget, &mut survey),
+        };
+        // Prompts are computed in the order of the batch, so those that decode come first.
+        for (at, sequence) in self.running.iter_mut().enumerate().skip(decoding) {
+            debug_assert!(!sequence.decodes);
+            sequence.in_step = budget.min(sequence.known() - sequence.computed);
+            budget -= sequence.in_step;
+            survey.add_prompt(at, sequence);
         }
         self.admit_waiting(now, budget, &mut survey);
         survey

@@ -140,13 +140,23 @@ impl<H> Sequence<H> {
         (self.room, self.publishes_at) = (0, u32::MAX);
     }
 
+    /// Whether it has a block that none of the tokens computed is in.
+    pub(super) fn has_spare_block(&self, block_tokens: u32) -> bool {
+        self.room.saturating_sub(self.computed) >= block_tokens
+    }
+
+    /// It has blocks for `tokens` tokens, and none beyond.
+    pub(super) fn has_room(&mut self, tokens: u32, block_tokens: u32) {
+        self.room = tokens.div_ceil(block_tokens).saturating_mul(block_tokens);
+    }
+
     /// So many tokens more have been decoded, one a step, and fed but for the last one.
     #[inline]
     pub(super) fn decode(&mut self, tokens: u32) {
         self.computed += tokens;
         self.generated += tokens;
         // Whatever was computed again after a preemption was computed before decoding went on.
-        debug_assert!(self.reached < self.computed);
+        debug_assert!(self.reached < self.computed || tokens == 0);
         self.reached = self.computed;
     }
 

@@ -374,6 +374,11 @@ impl Pool for RunPool {
     }
 
     #[inline]
+    fn hand_out(&mut self, blocks: u32) {
+        self.take(blocks);
+    }
+
+    #[inline]
     fn settle(&mut self, held: &mut HeldRuns, room: u32) {
         // A room beyond all numbers is rounded down to the last one: up again.
         held.blocks = self.blocks_for(room);
