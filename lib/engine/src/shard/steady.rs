@@ -36,9 +36,10 @@ pub(super) struct Steady {
     in_step: bool,
     /// Whether they have room for the token that it feeds.
     granted: bool,
-    /// How many had this remainder of computed tokens by a block's, `turned` steps ago.
+    /// How many have which remainder of computed tokens by a block's, in a ring.
     remainders: Vec<u32>,
-    turned: u32,
+    /// Where in the ring those without a remainder are: each step takes it back by one.
+    border: usize,
 }
 
 impl Steady {
@@ -57,7 +58,7 @@ impl Steady {
     fn count<H>(&mut self, running: &mut [Sequence<H>]) {
         self.remainders.fill(0);
         (self.on, self.decoding, self.context, self.first_done) = (true, 0, 0, u32::MAX);
-        (self.ahead, self.in_step, self.granted, self.turned) = (0, false, false, 0);
+        (self.ahead, self.in_step, self.granted, self.border) = (0, false, false, 0);
         for sequence in running {
             if sequence.is_decoding() {
                 self.join(sequence);
@@ -70,27 +71,46 @@ impl Steady {
 
     /// The sequence after the last one that decodes does so, too, from now on. Everything is written down.
     fn join<H>(&mut self, sequence: &Sequence<H>) {
-        let block_tokens = self.remainders.len() as u32;
         self.decoding += 1;
         self.context += u64::from(sequence.computed);
         self.first_done = self.first_done.min(sequence.output_tokens - sequence.generated);
-        let remainder = sequence.computed + block_tokens - self.turned % block_tokens;
-        self.remainders[(remainder % block_tokens) as usize] += 1;
+        let block_tokens = self.remainders.len();
+        let mut at = self.border + sequence.computed as usize % block_tokens;
+        if at >= block_tokens {
+            at -= block_tokens;
+        }
+        self.remainders[at] += 1;
     }
 
-    /// How many of them need a block for the token that comes `later` tokens after the next one.
-    fn at_border(&self, later: u32) -> u32 {
-        let block_tokens = self.remainders.len() as u32;
-        let turned = (self.turned % block_tokens + later % block_tokens) % block_tokens;
-        self.remainders[((block_tokens - turned) % block_tokens) as usize]
+    /// The place in the ring of those that lack `tokens` tokens to a whole block.
+    fn lacking(&self, tokens: u32) -> usize {
+        let mut back = tokens as usize;
+        if back >= self.remainders.len() {
+            back %= self.remainders.len();
+        }
+        if back <= self.border { self.border - back } else { self.border + self.remainders.len() - back }
+    }
+
+    /// How many of them need a block for their next token.
+    fn at_border(&self) -> u32 {
+        self.remainders[self.border]
     }
 
     /// How many blocks they need for `tokens` tokens more, the first `granted` of which have room.
     fn blocks(&self, granted: u32, tokens: u32) -> u32 {
         let block_tokens = self.remainders.len() as u32;
         let left = tokens.saturating_sub(granted);
-        let rounds = left / block_tokens * self.decoding as u32;
-        rounds + (0..left % block_tokens).map(|later| self.at_border(granted + later)).sum::<u32>()
+        let (mut blocks, mut left) = (0, left);
+        if left >= block_tokens {
+            blocks = left / block_tokens * self.decoding as u32;
+            left %= block_tokens;
+        }
+        let mut at = self.lacking(granted);
+        for _ in 0..left {
+            blocks += self.remainders[at];
+            at = if at == 0 { block_tokens as usize - 1 } else { at - 1 };
+        }
+        blocks
     }
 
     /// All have taken so many steps.
@@ -98,7 +118,7 @@ impl Steady {
         self.context += self.decoding as u64 * u64::from(steps);
         self.first_done = self.first_done.saturating_sub(steps);
         self.ahead += steps;
-        self.turned += steps;
+        self.border = self.lacking(steps);
     }
 }
 
@@ -115,7 +135,7 @@ impl<P: Pool> Shard<P> {
         if !steady.on {
             return None;
         }
-        let fresh = steady.at_border(0);
+        let fresh = steady.at_border();
         if fresh > pool.available() {
             self.write_down();
             self.steady.on = false;

@@ -24,9 +24,17 @@ pub(super) struct RunList {
     newest: u32,
 }
 
-impl RunList {
-    pub(super) fn new() -> RunList {
+impl Default for RunList {
+    fn default() -> RunList {
         RunList { runs: Vec::new(), spare: NONE, oldest: NONE, newest: NONE }
+    }
+}
+
+impl RunList {
+    /// Forgets all runs.
+    pub(super) fn clear(&mut self) {
+        self.runs.clear();
+        (self.spare, self.oldest, self.newest) = (NONE, NONE, NONE);
     }
 
     /// The run used longest ago.

@@ -15,6 +15,7 @@
 mod held;
 mod lru;
 mod node;
+mod parts;
 
 pub use held::HeldRuns;
 
@@ -24,7 +25,7 @@ use cr_trace::tokens::mix64;
 use held::{Share, Stretch, stretch_of};
 use lru::RunList;
 use node::Node;
-use rustc_hash::FxHashMap;
+use parts::Parts;
 use smallvec::SmallVec;
 
 /// A pool that keeps runs of blocks: for backends that need no block table.
@@ -34,14 +35,7 @@ pub struct RunPool {
     blocks: u32,
     free: u32,
     cached: u32,
-    nodes: Vec<Node>,
-    /// Nodes that can be used again.
-    spare: Vec<u32>,
-    /// Nodes by their first block.
-    index: FxHashMap<u64, u32>,
-    lru: RunList,
-    /// Cached runs that eviction spares; empty without protection.
-    spared: RunList,
+    parts: Parts,
     /// Which protection is in force, counted from 1; 0 where nothing is protected.
     protection: u32,
     /// Blocks that are spared, referenced or cached.
@@ -67,8 +61,8 @@ impl RunPool {
 
     /// The node that begins with this block.
     fn node_at(&self, name: u64, block: u32) -> Option<u32> {
-        let node = *self.index.get(&block_key(name, block))?;
-        let record = &self.nodes[node as usize];
+        let node = *self.parts.index.get(&block_key(name, block))?;
+        let record = &self.parts.nodes[node as usize];
         (record.first == block && record.name() == Some(name)).then_some(node)
     }
 
@@ -82,7 +76,7 @@ impl RunPool {
                 at += 1;
             }
             let Some(node) = self.node_at(stretches[at].name, block) else { break };
-            let record = &self.nodes[node as usize];
+            let record = &self.parts.nodes[node as usize];
             let next = record.follow(stretches, at, block, most);
             path.push(Share { node, blocks: next - block });
             may_go_on = record.may_branch(next);
@@ -93,12 +87,12 @@ impl RunPool {
 
     /// The leading `blocks` of a node are about to be held: they leave the evictable ones.
     fn pick_up(&mut self, Share { node, blocks }: Share, held: &HeldRuns) {
-        let record = &mut self.nodes[node as usize];
+        let record = &mut self.parts.nodes[node as usize];
         let referenced = record.referenced();
         if blocks > referenced {
             self.cached -= blocks - referenced;
             while let Some(&(run, spared)) = record.runs.last() {
-                let list = if spared { &mut self.spared } else { &mut self.lru };
+                let list = if spared { &mut self.parts.spared } else { &mut self.parts.lru };
                 if list.get(run).from >= blocks {
                     break;
                 }
@@ -115,7 +109,7 @@ impl RunPool {
 
     /// A sequence has computed or used the leading `blocks` of a node.
     fn mark(&mut self, node: u32, blocks: u32, held: &HeldRuns) {
-        let record = &mut self.nodes[node as usize];
+        let record = &mut self.parts.nodes[node as usize];
         if held.admitted {
             record.admitted = record.admitted.max(blocks);
             if self.protection > 0 && held.protection == self.protection && record.spared < blocks {
@@ -127,7 +121,7 @@ impl RunPool {
 
     /// A sequence lets go of the leading `blocks` of a node; what nobody else holds becomes evictable.
     fn let_go(&mut self, Share { node, blocks }: Share) {
-        let record = &mut self.nodes[node as usize];
+        let record = &mut self.parts.nodes[node as usize];
         record.let_go(blocks);
         let referenced = record.referenced();
         if blocks > referenced {
@@ -137,7 +131,7 @@ impl RunPool {
             for (spared, from, to) in [(false, border, blocks), (true, referenced, border)] {
                 if from < to {
                     self.uses += 1;
-                    let list = if spared { &mut self.spared } else { &mut self.lru };
+                    let list = if spared { &mut self.parts.spared } else { &mut self.parts.lru };
                     record.runs.push((list.push_newest(node, from, to, self.uses), spared));
                 }
             }
@@ -161,14 +155,14 @@ impl RunPool {
     fn drop_oldest(&mut self, blocks: u32) -> (u32, u32) {
         let (mut left, mut admitted) = (blocks, 0);
         while left > 0
-            && let Some((list, run)) = oldest(&mut self.lru, &mut self.spared)
+            && let Some((list, run)) = oldest(&mut self.parts.lru, &mut self.parts.spared)
         {
             let record = list.get_mut(run);
             let (number, from, to) = (record.node, record.from, record.to);
             let keep = to - (to - from).min(left);
             record.to = keep;
             left -= to - keep;
-            let node = &mut self.nodes[number as usize];
+            let node = &mut self.parts.nodes[number as usize];
             admitted += node.admitted.saturating_sub(keep);
             if keep == from {
                 list.remove(run);
@@ -177,8 +171,8 @@ impl RunPool {
             self.protected -= node.spared.saturating_sub(keep);
             match (keep, node.name()) {
                 (0, Some(name)) => {
-                    self.index.remove(&block_key(name, node.first));
-                    self.spare.push(number);
+                    self.parts.index.remove(&block_key(name, node.first));
+                    self.parts.spare.push(number);
                 }
                 _ => node.truncate(keep),
             }
@@ -189,14 +183,14 @@ impl RunPool {
 
     /// A new node, empty, that begins with this block.
     fn new_node(&mut self, name: u64, first: u32) -> u32 {
-        let node = self.spare.pop().unwrap_or_else(|| {
-            self.nodes.push(Node::default());
+        let node = self.parts.spare.pop().unwrap_or_else(|| {
+            self.parts.nodes.push(Node::default());
             // Room for all, so that giving one up allocates nothing.
-            self.spare.reserve(self.nodes.capacity());
-            self.nodes.len() as u32 - 1
+            self.parts.spare.reserve(self.parts.nodes.capacity());
+            self.parts.nodes.len() as u32 - 1
         });
-        self.nodes[node as usize].reset(first);
-        self.index.insert(block_key(name, first), node);
+        self.parts.nodes[node as usize].reset(first);
+        self.parts.index.insert(block_key(name, first), node);
         node
     }
 
@@ -208,7 +202,7 @@ impl RunPool {
             return None;
         }
         if let Some(share) = held.path.last() {
-            let node = &self.nodes[share.node as usize];
+            let node = &self.parts.nodes[share.node as usize];
             if share.blocks < node.blocks() && node.follow(stretches, at, block, block + 1) > block {
                 return Some(Place::GoesOn);
             }
@@ -226,20 +220,20 @@ impl RunPool {
             Place::GoesOn => held.path.last().map_or((0, 0), |share| (share.node, share.blocks)),
             Place::Begins(node) => (node, 0),
         };
-        let next = self.nodes[node as usize].follow(held.stretches(), at, block, most);
+        let next = self.parts.nodes[node as usize].follow(held.stretches(), at, block, most);
         let share = Share { node, blocks: before + next - block };
         self.pick_up(share, held);
         self.free += next - block;
         held.published = next;
         match place {
             Place::GoesOn => {
-                self.nodes[node as usize].hold_more(before, share.blocks);
+                self.parts.nodes[node as usize].hold_more(before, share.blocks);
                 if let Some(last) = held.path.last_mut() {
                     *last = share;
                 }
             }
             Place::Begins(_) => {
-                self.nodes[node as usize].hold(share.blocks);
+                self.parts.nodes[node as usize].hold(share.blocks);
                 held.path.push(share);
             }
         }
@@ -249,18 +243,18 @@ impl RunPool {
     fn publish_own(&mut self, held: &mut HeldRuns, at: usize, to: u32) {
         let more = to - held.published;
         let goes_on =
-            held.path.last().is_some_and(|share| share.blocks == self.nodes[share.node as usize].blocks());
+            held.path.last().is_some_and(|share| share.blocks == self.parts.nodes[share.node as usize].blocks());
         self.published += 1;
         if !goes_on {
             if let Some(left) = held.path.last() {
-                self.nodes[left.node as usize].branch(held.published);
+                self.parts.nodes[left.node as usize].branch(held.published);
             }
             let node = self.new_node(held.stretches()[at].name, held.published);
             held.path.push(Share { node, blocks: 0 });
         }
         let (path, stretches) = held.path_and_stretches();
         let Some(share) = path.last_mut() else { return };
-        let node = &mut self.nodes[share.node as usize];
+        let node = &mut self.parts.nodes[share.node as usize];
         node.append(stretches, at, to);
         match share.blocks {
             0 => node.hold(more),
@@ -270,6 +264,12 @@ impl RunPool {
         let share = *share;
         self.mark(share.node, share.blocks, held);
         held.published = to;
+    }
+}
+
+impl Drop for RunPool {
+    fn drop(&mut self) {
+        std::mem::take(&mut self.parts).leave();
     }
 }
 
@@ -302,11 +302,7 @@ impl Pool for RunPool {
             blocks,
             free: blocks,
             cached: 0,
-            nodes: Vec::new(),
-            spare: Vec::new(),
-            index: FxHashMap::default(),
-            lru: RunList::new(),
-            spared: RunList::new(),
+            parts: Parts::take(),
             protection: 0,
             protected: 0,
             uses: 0,
@@ -329,7 +325,7 @@ impl Pool for RunPool {
         let (mut found, mut idle) = (0, 0);
         for share in &path {
             found += share.blocks;
-            idle += share.blocks.saturating_sub(self.nodes[share.node as usize].referenced());
+            idle += share.blocks.saturating_sub(self.parts.nodes[share.node as usize].referenced());
         }
         let fresh = self.blocks_for(tokens).saturating_sub(found);
         // Idle blocks that are found leave the evictable ones.
@@ -338,7 +334,7 @@ impl Pool for RunPool {
         }
         for &share in &path {
             self.pick_up(share, held);
-            self.nodes[share.node as usize].hold(share.blocks);
+            self.parts.nodes[share.node as usize].hold(share.blocks);
         }
         self.take(fresh);
         held.path = path;
@@ -478,15 +474,15 @@ impl Pool for RunPool {
         self.protection += 1;
         self.protected = 0;
         // One list again, in order of last use.
-        let mut all: Vec<_> = self.lru.drain().chain(self.spared.drain()).collect();
+        let mut all: Vec<_> = self.parts.lru.drain().chain(self.parts.spared.drain()).collect();
         all.sort_unstable_by_key(|run| run.last_use);
-        self.nodes.iter_mut().for_each(|node| {
+        self.parts.nodes.iter_mut().for_each(|node| {
             node.spared = 0;
             node.runs.clear();
         });
         for run in all {
-            let number = self.lru.push_newest(run.node, run.from, run.to, run.last_use);
-            self.nodes[run.node as usize].runs.push((number, false));
+            let number = self.parts.lru.push_newest(run.node, run.from, run.to, run.last_use);
+            self.parts.nodes[run.node as usize].runs.push((number, false));
         }
     }
 }
