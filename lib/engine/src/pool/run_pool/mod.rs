@@ -49,6 +49,7 @@ pub struct RunPool {
 }
 
 /// What names a block: its stretch and its number.
+#[inline]
 fn block_key(name: u64, block: u32) -> u64 {
     mix64(name.wrapping_add(u64::from(block) << 32))
 }
@@ -60,6 +61,7 @@ impl RunPool {
     }
 
     /// The node that begins with this block.
+    #[inline]
     fn node_at(&self, name: u64, block: u32) -> Option<u32> {
         let node = *self.parts.index.get(&block_key(name, block))?;
         let record = &self.parts.nodes[node as usize];
@@ -67,6 +69,7 @@ impl RunPool {
     }
 
     /// The leading blocks of a sequence that are here, at most `most` of them.
+    #[inline]
     fn find(&self, stretches: &[Stretch], most: u32) -> SmallVec<[Share; 3]> {
         let mut path = SmallVec::new();
         let (mut block, mut at) = (0, 0);
@@ -86,6 +89,7 @@ impl RunPool {
     }
 
     /// The leading `blocks` of a node are about to be held: they leave the evictable ones.
+    #[inline]
     fn pick_up(&mut self, Share { node, blocks }: Share, held: &HeldRuns) {
         let record = &mut self.parts.nodes[node as usize];
         let referenced = record.referenced();
@@ -108,6 +112,7 @@ impl RunPool {
     }
 
     /// A sequence has computed or used the leading `blocks` of a node.
+    #[inline]
     fn mark(&mut self, node: u32, blocks: u32, held: &HeldRuns) {
         let record = &mut self.parts.nodes[node as usize];
         if held.admitted {
@@ -120,6 +125,7 @@ impl RunPool {
     }
 
     /// A sequence lets go of the leading `blocks` of a node; what nobody else holds becomes evictable.
+    #[inline]
     fn let_go(&mut self, Share { node, blocks }: Share) {
         let record = &mut self.parts.nodes[node as usize];
         record.let_go(blocks);
@@ -152,6 +158,7 @@ impl RunPool {
     }
 
     /// Drops cached blocks; says how many, and how many of them were of admitted keys.
+    #[inline]
     fn drop_oldest(&mut self, blocks: u32) -> (u32, u32) {
         let (mut left, mut admitted) = (blocks, 0);
         while left > 0
@@ -182,6 +189,7 @@ impl RunPool {
     }
 
     /// A new node, empty, that begins with this block.
+    #[inline]
     fn new_node(&mut self, name: u64, first: u32) -> u32 {
         let node = self.parts.spare.pop().unwrap_or_else(|| {
             self.parts.nodes.push(Node::default());
@@ -196,6 +204,7 @@ impl RunPool {
 
     /// Where the block that a sequence would publish next can be found already: in the node that it holds last, or in
     /// one that begins there.
+    #[inline]
     fn next_block(&self, held: &HeldRuns, at: usize) -> Option<Place> {
         let (stretches, block) = (held.stretches(), held.published);
         if held.absent == (block, self.published) {
@@ -214,6 +223,7 @@ impl RunPool {
     }
 
     /// Takes blocks that others have published, up to block `most`, and gives its own back.
+    #[inline]
     fn adopt(&mut self, held: &mut HeldRuns, place: Place, at: usize, most: u32) {
         let block = held.published;
         let (node, before) = match place {
@@ -240,10 +250,13 @@ impl RunPool {
     }
 
     /// Publishes its own blocks up to block `to`, which nobody has: in the node that it holds last where that ends here.
+    #[inline]
     fn publish_own(&mut self, held: &mut HeldRuns, at: usize, to: u32) {
         let more = to - held.published;
-        let goes_on =
-            held.path.last().is_some_and(|share| share.blocks == self.parts.nodes[share.node as usize].blocks());
+        let goes_on = held
+            .path
+            .last()
+            .is_some_and(|share| share.blocks == self.parts.nodes[share.node as usize].blocks());
         self.published += 1;
         if !goes_on {
             if let Some(left) = held.path.last() {
@@ -274,6 +287,7 @@ impl Drop for RunPool {
 }
 
 /// The run that goes first: the oldest of those that are not spared, and only then of those that are.
+#[inline]
 fn oldest<'a>(lru: &'a mut RunList, spared: &'a mut RunList) -> Option<(&'a mut RunList, u32)> {
     match (lru.oldest(), spared.oldest()) {
         (Some(run), _) => Some((lru, run)),
@@ -312,12 +326,14 @@ impl Pool for RunPool {
         }
     }
 
+    #[inline]
     fn open(&self, request: &Request, admitted: bool) -> HeldRuns {
         let mut held = HeldRuns::new(request, admitted, self.block_tokens);
         held.protection = self.protection;
         held
     }
 
+    #[inline]
     fn admit(&mut self, held: &mut HeldRuns, tokens: u32, most_cached: u32) -> Option<u32> {
         debug_assert!(held.blocks == 0, "a sequence is admitted holding nothing");
         let most = most_cached.min(held.named);
@@ -346,6 +362,7 @@ impl Pool for RunPool {
         Some(found)
     }
 
+    #[inline]
     fn grow(&mut self, held: &mut HeldRuns, tokens: u32) -> bool {
         let fresh = self.lacks(held, tokens);
         if fresh > self.available() {
@@ -395,6 +412,7 @@ impl Pool for RunPool {
         (held.published + 1).saturating_mul(self.block_tokens)
     }
 
+    #[inline]
     fn lacks(&self, held: &HeldRuns, tokens: u32) -> u32 {
         self.blocks_for(tokens).saturating_sub(held.blocks)
     }
@@ -434,6 +452,7 @@ impl Pool for RunPool {
         }
     }
 
+    #[inline]
     fn release(&mut self, held: &mut HeldRuns) {
         // Deepest first, so that among blocks of one release the deepest is evicted first.
         while let Some(share) = held.path.pop() {
@@ -448,6 +467,7 @@ impl Pool for RunPool {
         &[]
     }
 
+    #[inline]
     fn usage(&self) -> PoolUsage {
         PoolUsage {
             referenced: self.blocks - self.free - self.cached,
