@@ -159,6 +159,7 @@ impl CostModel {
     }
 
     /// How long a step of this work takes.
+    #[inline]
     pub fn step(&self, work: &StepWork) -> Time {
         Time(
             [

@@ -23,6 +23,7 @@ impl Backend for SimBackend {
         Ok(self.cost.step(&batch.work))
     }
 
+    #[inline]
     fn timed(&self) -> Option<&CostModel> {
         Some(&self.cost)
     }

@@ -83,21 +83,25 @@ pub struct Request {
 
 impl Request {
     /// The intended arrival as virtual time.
+    #[inline]
     pub fn arrival(&self) -> Time {
         Time::from_s(self.t_s)
     }
 
     /// The number of prompt tokens.
+    #[inline]
     pub fn prompt_tokens(&self) -> u64 {
         prompt_tokens(&self.prompt)
     }
 
     /// Who is served: the tenant, or the key where none is named.
+    #[inline]
     pub fn tenant(&self) -> &Key {
         self.tenant.as_ref().unwrap_or(&self.key)
     }
 
     /// How many of the leading `tokens` tokens of the prompt fall into each scope, in the order of [`Scope::ALL`].
+    #[inline]
     pub fn tokens_by_scope(&self, tokens: u64) -> [u64; 6] {
         let mut by_scope = [0; 6];
         let mut left = tokens;

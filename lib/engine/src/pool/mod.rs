@@ -65,6 +65,24 @@ pub trait Pool: Send {
     /// Makes room for `tokens` tokens in all; false, with nothing changed, where the pool cannot hold them now.
     fn grow(&mut self, held: &mut Self::Held, tokens: u32) -> bool;
 
+    /// As [`Pool::grow`], for a sequence with room for `room` tokens; gives the room that it has then. Where a pool only counts, it
+    /// need not look at what is held: [`Pool::settle`] tells it, before [`Pool::release`], what there is room for.
+    fn widen(&mut self, held: &mut Self::Held, _room: u32, tokens: u32) -> Option<u32> {
+        self.grow(held, tokens).then(|| self.room(held))
+    }
+
+    /// The sequence has room for `room` tokens, as [`Pool::admit`] and [`Pool::widen`] gave it.
+    fn settle(&mut self, _held: &mut Self::Held, _room: u32) {}
+
+    /// Hands out blocks, of which there are so many, to sequences that [`Pool::settle`] will tell of. Only where a pool counts blocks
+    /// and nothing else, which [`Pool::LEAPS`] says.
+    fn hand_out(&mut self, _blocks: u32) {}
+
+    /// As [`Pool::lacks`], for a sequence with room for `room` tokens.
+    fn lacks_beyond(&self, held: &Self::Held, _room: u32, tokens: u32) -> u32 {
+        self.lacks(held, tokens)
+    }
+
     /// Tokens that the blocks held have room for: with no more, [`Pool::grow`] does nothing. 0 where that is not known.
     fn room(&self, _held: &Self::Held) -> u32 {
         0

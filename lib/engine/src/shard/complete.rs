@@ -8,9 +8,12 @@ use cr_trace::Time;
 impl<P: Pool> Shard<P> {
     /// Publishes what so many equal steps computed, hands out their tokens and lets finished requests go.
     pub(super) fn complete_steps(&mut self, steps: u32, now: Time, departed: &mut Vec<Departed>) {
-        let (mut any_done, mut decoded) = (false, 0);
+        let together = self.pass_together(steps, false).unwrap_or(0);
+        // One that was preempted decodes again as soon as all but its last token are computed.
+        let mut decodes_again = false;
+        let (mut any_done, mut decoded, mut joined) = (self.some_are_done(), 0, together..together);
         let Shard { running, pool, totals, pending_tokens, defers, .. } = self;
-        for sequence in running {
+        for sequence in &mut running[together..] {
             let fed = std::mem::take(&mut sequence.in_step);
             if fed == 0 {
                 continue;
@@ -29,16 +32,23 @@ impl<P: Pool> Shard<P> {
             sequence.advance(sequence.computed + steps * fed, totals);
             sequence.publish(pool);
             if sequence.computed == sequence.known() {
-                if sequence.first_token_at.is_none() {
+                if sequence.rest.first_token_at.is_none() {
                     *pending_tokens -= sequence.pending();
-                    sequence.first_token_at = Some(now);
+                    sequence.rest.first_token_at = Some(now);
                 }
                 sequence.generated += 1;
                 decoded += 1;
+                joined.end += 1;
                 any_done |= sequence.is_done();
+            } else {
+                decodes_again |= sequence.is_decoding();
             }
         }
         self.totals.output_tokens += decoded;
+        joined.for_each(|at| self.joins_together(at));
+        if decodes_again {
+            self.forget_sums();
+        }
         if any_done {
             self.let_go(now, departed);
         }
@@ -54,7 +64,7 @@ impl<P: Pool> Shard<P> {
             }
             let mut sequence = self.running.remove(at);
             sequence.release(&mut self.pool);
-            let in_time = self.config.timeout.is_none_or(|timeout| now <= sequence.arrival + timeout);
+            let in_time = self.config.timeout.is_none_or(|timeout| now <= sequence.rest.arrival + timeout);
             self.totals.requests += u64::from(in_time);
             self.depart(sequence, now, in_time, departed);
         }
@@ -69,18 +79,19 @@ impl<P: Pool> Shard<P> {
         departed: &mut Vec<Departed>,
     ) {
         self.pending_tokens -= sequence.pending();
-        self.backend.forget(&sequence.request);
+        let rest = *sequence.rest;
+        self.backend.forget(&rest.request);
         departed.push(Departed {
-            admitted: sequence.admitted,
-            arrival: sequence.arrival,
-            scheduled_at: sequence.scheduled_at,
-            first_token_at: sequence.first_token_at,
+            admitted: rest.admitted,
+            arrival: rest.arrival,
+            scheduled_at: rest.scheduled_at,
+            first_token_at: rest.first_token_at,
             left_at: now,
-            cached_tokens: sequence.cached,
+            cached_tokens: rest.cached,
             output_tokens: sequence.generated,
-            preemptions: sequence.preemptions,
+            preemptions: rest.preemptions,
             finished,
-            request: sequence.request,
+            request: rest.request,
         });
     }
 }

@@ -106,7 +106,9 @@ impl<P: Pool> Shard<P> {
     fn steps_alike(&self, survey: &Survey) -> u32 {
         let Some(at) = survey.prompt else { return survey.first_done };
         let sequence = &self.running[at];
-        if u64::from(sequence.in_step) < survey.work.prefill_tokens || self.is_answered(&sequence.request) {
+        if u64::from(sequence.in_step) < survey.work.prefill_tokens
+            || self.is_answered(&sequence.rest.request)
+        {
             // Two prompts, or one that has what others are about to publish.
             return 1;
         }
@@ -118,7 +120,7 @@ impl<P: Pool> Shard<P> {
         let Some(head) = self.waiting.front() else { return true };
         // The head was refused: the batch is full, or blocks are missing. Meanwhile there are only ever fewer, unless one
         // that runs publishes what the head asks for.
-        self.running.len() >= self.config.max_running as usize || !self.is_answered(&head.request)
+        self.running.len() >= self.config.max_running as usize || !self.is_answered(&head.rest.request)
     }
 
     /// Whether a prompt has, or goes on with, the answer that a running sequence is decoding.
@@ -127,19 +129,24 @@ impl<P: Pool> Shard<P> {
         self.answers_are_asked
             && has_answers(request)
             && self.running.iter().any(|s| {
-                s.generated > 0 && s.request.id != request.id && answer(&ContentId::answer(s.request.id))
+                s.generated > 0
+                    && s.rest.request.id != request.id
+                    && answer(&ContentId::answer(s.rest.request.id))
             })
     }
 
     /// The most steps, up to `most`, that the pool has room for and in which nobody publishes what is there already.
     fn steps_with_room(&mut self, most: u32, survey: &Survey) -> u32 {
+        let mut steps = most;
+        let available = self.pool.available();
+        // Everybody has room for what is known, so this is the most that can be missing.
+        let bound = self.running.len() as u64 * u64::from((steps - 1) / self.config.block_tokens + 1);
+        if bound > u64::from(available) {
+            self.write_down();
+        }
         let Shard { pool, running, defers, .. } = self;
         let lacks =
             |steps: u32| -> u32 { running.iter().map(|s| s.lacks(pool, s.known() + steps - 1)).sum() };
-        let mut steps = most;
-        let available = pool.available();
-        // Everybody has room for what is known, so this is the most that can be missing.
-        let bound = running.len() as u64 * u64::from((steps - 1) / self.config.block_tokens + 1);
         if bound > u64::from(available) && lacks(steps) > available {
             // The first step has its room, so one is always enough.
             let (mut low, mut high) = (1, steps);
@@ -150,7 +157,7 @@ impl<P: Pool> Shard<P> {
             steps = low;
         }
         let meets = |s: &mut Sequence<P::Held>| {
-            s.in_step > 0 && pool.meets(&mut s.held, s.computed + s.in_step * steps)
+            s.in_step > 0 && pool.meets(&mut s.rest.held, s.computed + s.in_step * steps)
         };
         // Nobody but itself knows of an answer that is not published, and there is one prompt at most.
         let meets = match (*defers, survey.prompt) {
@@ -211,8 +218,9 @@ impl<P: Pool> Shard<P> {
             ..*leap
         };
         self.totals.steps += u64::from(steps);
+        let together = self.pass_together(steps, goes_on).unwrap_or(0);
         let Shard { running, pool, totals, defers, .. } = self;
-        for sequence in running.iter_mut().filter(|sequence| sequence.in_step > 0) {
+        for sequence in running[together..].iter_mut().filter(|sequence| sequence.in_step > 0) {
             if sequence.decodes {
                 sequence.decode(steps);
                 totals.output_tokens += u64::from(steps);

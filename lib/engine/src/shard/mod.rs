@@ -16,6 +16,7 @@ mod leap;
 mod leap_tests;
 mod schedule;
 mod sequence;
+mod steady;
 #[cfg(test)]
 mod tests;
 
@@ -28,6 +29,7 @@ use leap::Leap;
 use sequence::Sequence;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use steady::Steady;
 
 /// The limits of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,6 +160,8 @@ pub struct Shard<P: Pool> {
     backend: Box<dyn Backend>,
     waiting: VecDeque<Sequence<P::Held>>,
     running: Vec<Sequence<P::Held>>,
+    /// What steps need to know of the sequences that decode.
+    steady: Steady,
     /// The buffer of batches, empty between steps.
     batch: Vec<BatchSeq<'static>>,
     /// The step in progress, and the uneventful ones after it.
@@ -199,6 +203,7 @@ impl<P: Pool> Shard<P> {
             backend,
             waiting: VecDeque::new(),
             running: Vec::new(),
+            steady: Steady::new(config.block_tokens),
             batch: Vec::new(),
             step: None,
             pending_tokens: 0,
@@ -230,6 +235,7 @@ impl<P: Pool> Shard<P> {
     fn expose_answers(&mut self) {
         self.answers_are_asked = true;
         if std::mem::take(&mut self.defers) {
+            self.forget_sums();
             self.running.iter_mut().for_each(|sequence| sequence.publish(&mut self.pool));
         }
     }
@@ -315,8 +321,7 @@ impl<P: Pool> Shard<P> {
     ) -> Result<Option<Time>, EngineError> {
         debug_assert!(self.step.is_none(), "one step at a time");
         self.expire(now, departed);
-        self.plan_step(now);
-        let survey = schedule::survey(&self.running);
+        let survey = self.plan_step(now);
         let work = survey.work;
         if work.is_empty() {
             return Ok(None);
@@ -350,6 +355,7 @@ impl<P: Pool> Shard<P> {
     pub fn abandon(&mut self, now: Time, departed: &mut Vec<Departed>) {
         self.catch_up(now, false);
         self.stop_step(now);
+        self.forget_sums();
         let all: Vec<_> = self.running.drain(..).chain(self.waiting.drain(..)).collect();
         for mut sequence in all {
             sequence.release(&mut self.pool);

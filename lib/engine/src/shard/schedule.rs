@@ -16,38 +16,49 @@ impl<P: Pool> Shard<P> {
             return;
         }
         let late = |arrival: Time| arrival + timeout <= now;
-        if self.running.iter().any(|s| late(s.arrival)) {
-            for mut sequence in self.running.extract_if(.., |s| late(s.arrival)).collect::<Vec<_>>() {
+        if self.running.iter().any(|s| late(s.rest.arrival)) {
+            self.forget_sums();
+            for mut sequence in self.running.extract_if(.., |s| late(s.rest.arrival)).collect::<Vec<_>>() {
                 sequence.release(&mut self.pool);
                 self.depart(sequence, now, false, departed);
             }
         }
-        if self.waiting.iter().any(|s| late(s.arrival)) {
-            let (gone, kept): (Vec<_>, Vec<_>) = self.waiting.drain(..).partition(|s| late(s.arrival));
+        if self.waiting.iter().any(|s| late(s.rest.arrival)) {
+            let (gone, kept): (Vec<_>, Vec<_>) = self.waiting.drain(..).partition(|s| late(s.rest.arrival));
             self.waiting = kept.into();
             for sequence in gone {
                 self.depart(sequence, now, false, departed);
             }
         }
-        self.expiry = self.running.iter().chain(&self.waiting).map(|s| s.arrival + timeout).min();
+        self.expiry = self.running.iter().chain(&self.waiting).map(|s| s.rest.arrival + timeout).min();
     }
 
-    /// Decides for every sequence how many tokens it feeds (`in_step`).
-    pub(super) fn plan_step(&mut self, now: Time) {
+    /// Decides for every sequence how many tokens it feeds (`in_step`), and sums up what the step does.
+    pub(super) fn plan_step(&mut self, now: Time) -> Survey {
+        let mut survey = Survey { work: StepWork::default(), first_done: u32::MAX, prompt: None };
         let mut budget = self.config.token_budget;
-        self.plan_decodes(&mut budget);
-        for sequence in &mut self.running {
-            if !sequence.decodes {
-                sequence.in_step = budget.min(sequence.known() - sequence.computed);
-                budget -= sequence.in_step;
+        let decoding = match self.plan_together(&mut survey) {
+            Some(decoding) => {
+                budget -= decoding as u32;
+                decoding
             }
+            None => self.plan_decodes(&mut budget, &mut survey),
+        };
+        // Prompts are computed in the order of the batch, so those that decode come first.
+        for (at, sequence) in self.running.iter_mut().enumerate().skip(decoding) {
+            debug_assert!(!sequence.decodes);
+            sequence.in_step = budget.min(sequence.known() - sequence.computed);
+            budget -= sequence.in_step;
+            survey.add_prompt(at, sequence);
         }
-        self.admit_waiting(now, budget);
+        self.admit_waiting(now, budget, &mut survey);
+        survey
     }
 
-    /// Makes room for one token of every decoding sequence, preempting from the end of the batch where it must.
-    fn plan_decodes(&mut self, budget: &mut u32) {
-        let mut position = 0;
+    /// Makes room for one token of every decoding sequence, preempting from the end of the batch where it must. Says how many
+    /// decode.
+    fn plan_decodes(&mut self, budget: &mut u32, survey: &mut Survey) -> usize {
+        let (mut position, mut decoding) = (0, 0);
         while position < self.running.len() {
             let sequence = &mut self.running[position];
             sequence.in_step = 0;
@@ -60,9 +71,13 @@ impl<P: Pool> Shard<P> {
                 }
                 sequence.in_step = 1;
                 *budget -= 1;
+                survey.work.add_decode(u64::from(sequence.computed));
+                survey.first_done = survey.first_done.min(sequence.output_tokens - sequence.generated);
             }
+            decoding += usize::from(sequence.decodes);
             position += 1;
         }
+        decoding
     }
 
     fn preempt_last(&mut self) {
@@ -71,13 +86,13 @@ impl<P: Pool> Shard<P> {
         sequence.computed = 0;
         sequence.in_step = 0;
         sequence.decodes = false;
-        sequence.preemptions += 1;
+        sequence.rest.preemptions += 1;
         self.totals.preemptions += 1;
         self.waiting.push_front(sequence);
     }
 
     /// Lets waiting sequences join while the budget, the batch and the pool have room.
-    fn admit_waiting(&mut self, now: Time, mut budget: u32) {
+    fn admit_waiting(&mut self, now: Time, mut budget: u32, survey: &mut Survey) {
         while budget > 0 && self.running.len() < self.config.max_running as usize {
             let Some(sequence) = self.waiting.front_mut() else { return };
             let known = sequence.known();
@@ -86,9 +101,9 @@ impl<P: Pool> Shard<P> {
             let Some(found) = sequence.admit(&mut self.pool, most_cached) else { return };
             let Some(mut sequence) = self.waiting.pop_front() else { return };
             let found_tokens = found * self.config.block_tokens;
-            if sequence.scheduled_at.is_none() {
-                sequence.scheduled_at = Some(now);
-                sequence.cached = found_tokens;
+            if sequence.rest.scheduled_at.is_none() {
+                sequence.rest.scheduled_at = Some(now);
+                sequence.rest.cached = found_tokens;
                 sequence.reached = found_tokens;
                 self.pending_tokens -= u64::from(found_tokens);
                 self.totals.prompt_tokens += u64::from(sequence.prompt_tokens);
@@ -97,6 +112,7 @@ impl<P: Pool> Shard<P> {
             sequence.computed = found_tokens;
             sequence.in_step = budget.min(known - found_tokens);
             budget -= sequence.in_step;
+            survey.add_prompt(self.running.len(), &sequence);
             self.running.push(sequence);
         }
     }
@@ -111,22 +127,14 @@ pub(super) struct Survey {
     pub(super) prompt: Option<usize>,
 }
 
-/// Looks at the planned step.
-pub(super) fn survey<H>(running: &[Sequence<H>]) -> Survey {
-    let mut survey = Survey { work: StepWork::default(), first_done: u32::MAX, prompt: None };
-    for (at, sequence) in running.iter().enumerate() {
-        if sequence.in_step == 0 {
-            continue;
-        }
-        if sequence.decodes {
-            survey.work.add_decode(u64::from(sequence.computed));
-            survey.first_done = survey.first_done.min(sequence.output_tokens - sequence.generated);
-        } else {
-            survey.work.add_prefill(u64::from(sequence.in_step), u64::from(sequence.computed));
-            survey.prompt = Some(at);
+impl Survey {
+    /// The sequence at this place, which does not decode, feeds what was planned for it.
+    fn add_prompt<H>(&mut self, at: usize, sequence: &Sequence<H>) {
+        if sequence.in_step > 0 {
+            self.work.add_prefill(u64::from(sequence.in_step), u64::from(sequence.computed));
+            self.prompt = Some(at);
         }
     }
-    survey
 }
 
 /// The planned step as its backend sees it: decodes first, then prefill chunks. `seqs` is an empty buffer.
@@ -144,10 +152,10 @@ pub(super) fn batch<'a, P: Pool>(
             }
             let (start, tokens) = (sequence.computed, sequence.in_step);
             batch.seqs.push(BatchSeq {
-                request: &sequence.request,
+                request: &sequence.rest.request,
                 start,
                 tokens,
-                blocks: pool.table(&sequence.held),
+                blocks: pool.table(&sequence.rest.held),
                 emits: start + tokens == sequence.known(),
             });
         }

@@ -5,15 +5,13 @@ use crate::pool::Pool;
 use cr_trace::{Request, Time};
 use std::sync::Arc;
 
-/// A request being served: what is known of it, what it holds, how far it is.
+/// A request being served: what is known of it, what it holds, how far it is. What every step looks at lies close together, the
+/// rest elsewhere: steps walk over the whole batch.
 pub(super) struct Sequence<H> {
-    pub(super) request: Arc<Request>,
-    pub(super) arrival: Time,
-    pub(super) admitted: bool,
+    pub(super) rest: Box<Rest<H>>,
     pub(super) prompt_tokens: u32,
     /// Tokens to decode.
     pub(super) output_tokens: u32,
-    pub(super) held: H,
     /// Tokens that the blocks held have room for, as far as the pool tells.
     room: u32,
     /// Computed tokens from which there is something to publish, as far as the pool tells.
@@ -28,6 +26,15 @@ pub(super) struct Sequence<H> {
     pub(super) in_step: u32,
     /// The step in progress feeds just the token decoded last.
     pub(super) decodes: bool,
+}
+
+/// What a request's joining, first token, blocks and leaving are about.
+pub(super) struct Rest<H> {
+    pub(super) request: Arc<Request>,
+    pub(super) arrival: Time,
+    pub(super) admitted: bool,
+    /// What it holds of the pool; how much, only [`Sequence::release`] tells.
+    pub(super) held: H,
     /// Prompt tokens found in the pool at first scheduling.
     pub(super) cached: u32,
     pub(super) scheduled_at: Option<Time>,
@@ -40,10 +47,6 @@ impl<H> Sequence<H> {
         Sequence {
             prompt_tokens: request.prompt_tokens() as u32,
             output_tokens: request.output_tokens,
-            request,
-            arrival,
-            admitted,
-            held,
             room: 0,
             publishes_at: 0,
             computed: 0,
@@ -51,28 +54,36 @@ impl<H> Sequence<H> {
             generated: 0,
             in_step: 0,
             decodes: false,
-            cached: 0,
-            scheduled_at: None,
-            first_token_at: None,
-            preemptions: 0,
+            rest: Box::new(Rest {
+                request,
+                arrival,
+                admitted,
+                held,
+                cached: 0,
+                scheduled_at: None,
+                first_token_at: None,
+                preemptions: 0,
+            }),
         }
     }
 
     /// Tokens that are known: the prompt and what was decoded.
+    #[inline]
     pub(super) fn known(&self) -> u32 {
         self.prompt_tokens + self.generated
     }
 
     /// Whether the next step feeds just the token decoded last.
+    #[inline]
     pub(super) fn is_decoding(&self) -> bool {
         self.generated > 0 && self.computed + 1 == self.known()
     }
 
     /// Prompt tokens a router would count as still to be prefilled.
     pub(super) fn pending(&self) -> u64 {
-        match (self.first_token_at, self.scheduled_at) {
+        match (self.rest.first_token_at, self.rest.scheduled_at) {
             (Some(_), _) => 0,
-            (None, Some(_)) => u64::from(self.prompt_tokens - self.cached),
+            (None, Some(_)) => u64::from(self.prompt_tokens - self.rest.cached),
             (None, None) => u64::from(self.prompt_tokens),
         }
     }
@@ -88,39 +99,55 @@ impl<H> Sequence<H> {
         if tokens <= self.room {
             return true;
         }
-        let grown = pool.grow(&mut self.held, tokens);
-        self.room = pool.room(&self.held);
-        grown
+        match pool.widen(&mut self.rest.held, self.room, tokens) {
+            Some(room) => {
+                self.room = room;
+                true
+            }
+            None => false,
+        }
     }
 
     /// How many blocks are missing for `tokens` tokens.
+    #[inline]
     pub(super) fn lacks<P: Pool<Held = H>>(&self, pool: &P, tokens: u32) -> u32 {
-        if tokens <= self.room { 0 } else { pool.lacks(&self.held, tokens) }
+        if tokens <= self.room { 0 } else { pool.lacks_beyond(&self.rest.held, self.room, tokens) }
     }
 
     /// Makes what has been computed findable; see [`Pool::publish`].
     #[inline]
     pub(super) fn publish<P: Pool<Held = H>>(&mut self, pool: &mut P) {
         if self.computed >= self.publishes_at {
-            pool.publish(&mut self.held, self.computed);
-            self.publishes_at = pool.publishes_at(&self.held);
+            pool.publish(&mut self.rest.held, self.computed);
+            self.publishes_at = pool.publishes_at(&self.rest.held);
         }
     }
 
     /// Takes up what the pool has of its first tokens, and room for the others; see [`Pool::admit`].
     pub(super) fn admit<P: Pool<Held = H>>(&mut self, pool: &mut P, most_cached: u32) -> Option<u32> {
         let known = self.known();
-        let found = pool.admit(&mut self.held, known, most_cached)?;
-        self.room = pool.room(&self.held);
-        self.publishes_at = pool.publishes_at(&self.held);
+        let found = pool.admit(&mut self.rest.held, known, most_cached)?;
+        self.room = pool.room(&self.rest.held);
+        self.publishes_at = pool.publishes_at(&self.rest.held);
         Some(found)
     }
 
     /// Publishes what has been computed and lets go of everything.
     pub(super) fn release<P: Pool<Held = H>>(&mut self, pool: &mut P) {
+        pool.settle(&mut self.rest.held, self.room);
         self.publish(pool);
-        pool.release(&mut self.held);
+        pool.release(&mut self.rest.held);
         (self.room, self.publishes_at) = (0, u32::MAX);
+    }
+
+    /// Whether it has a block that none of the tokens computed is in.
+    pub(super) fn has_spare_block(&self, block_tokens: u32) -> bool {
+        self.room.saturating_sub(self.computed) >= block_tokens
+    }
+
+    /// It has blocks for `tokens` tokens, and none beyond.
+    pub(super) fn has_room(&mut self, tokens: u32, block_tokens: u32) {
+        self.room = tokens.div_ceil(block_tokens).saturating_mul(block_tokens);
     }
 
     /// So many tokens more have been decoded, one a step, and fed but for the last one.
@@ -129,7 +156,7 @@ impl<H> Sequence<H> {
         self.computed += tokens;
         self.generated += tokens;
         // Whatever was computed again after a preemption was computed before decoding went on.
-        debug_assert!(self.reached < self.computed);
+        debug_assert!(self.reached < self.computed || tokens == 0);
         self.reached = self.computed;
     }
 

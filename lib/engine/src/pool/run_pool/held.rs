@@ -44,9 +44,12 @@ pub struct HeldRuns {
     pub(super) blocks: u32,
     /// Leading blocks that are full of tokens known so far: the prompt's, then those published of the answer.
     pub(super) named: u32,
+    /// A block that could not be found, and how much the pool had seen published by then: until more is, it cannot be.
+    pub(super) absent: (u32, u64),
 }
 
 impl HeldRuns {
+    #[inline]
     pub(super) fn new(request: &Request, admitted: bool, block_tokens: u32) -> HeldRuns {
         let mut stretches: SmallVec<[Stretch; 6]> = SmallVec::with_capacity(request.prompt.len() + 1);
         let (mut history, mut tokens, mut named) = (0, 0, 0);
@@ -70,20 +73,24 @@ impl HeldRuns {
             published: 0,
             blocks: 0,
             named,
+            absent: (0, 0),
         }
     }
 
     /// The stretches of the prompt, and of the answer once that was asked for.
+    #[inline]
     pub(super) fn stretches(&self) -> &[Stretch] {
         &self.stretches
     }
 
     /// What it holds and what it is made of, apart.
+    #[inline]
     pub(super) fn path_and_stretches(&mut self) -> (&mut SmallVec<[Share; 3]>, &[Stretch]) {
         (&mut self.path, &self.stretches)
     }
 
     /// The stretches, made to cover at least `blocks` blocks.
+    #[inline]
     pub(super) fn stretches_to(&mut self, blocks: u32) -> &[Stretch] {
         if self.stretches.last().map_or(0, |stretch| stretch.end) < blocks {
             let name = mix64(self.history ^ ContentId::answer(self.request).hash64());
@@ -94,6 +101,7 @@ impl HeldRuns {
 }
 
 /// The stretch that holds block `block`, which must be covered.
+#[inline]
 pub(super) fn stretch_of(stretches: &[Stretch], block: u32) -> usize {
     // Short lists, and mostly the last one is asked for.
     match stretches.len() {

@@ -24,25 +24,37 @@ pub(super) struct RunList {
     newest: u32,
 }
 
-impl RunList {
-    pub(super) fn new() -> RunList {
+impl Default for RunList {
+    fn default() -> RunList {
         RunList { runs: Vec::new(), spare: NONE, oldest: NONE, newest: NONE }
+    }
+}
+
+impl RunList {
+    /// Forgets all runs.
+    pub(super) fn clear(&mut self) {
+        self.runs.clear();
+        (self.spare, self.oldest, self.newest) = (NONE, NONE, NONE);
     }
 
     /// The run used longest ago.
+    #[inline]
     pub(super) fn oldest(&self) -> Option<u32> {
         (self.oldest != NONE).then_some(self.oldest)
     }
 
+    #[inline]
     pub(super) fn get(&self, run: u32) -> Run {
         self.runs[run as usize]
     }
 
+    #[inline]
     pub(super) fn get_mut(&mut self, run: u32) -> &mut Run {
         &mut self.runs[run as usize]
     }
 
     /// Appends a run as the one used last, and gives its number.
+    #[inline]
     pub(super) fn push_newest(&mut self, node: u32, from: u32, to: u32, last_use: u64) -> u32 {
         let record = Run { node, from, to, last_use, previous: self.newest, next: NONE };
         let run = match self.spare {
@@ -65,6 +77,7 @@ impl RunList {
     }
 
     /// Takes a run out; its number may be used again.
+    #[inline]
     pub(super) fn remove(&mut self, run: u32) {
         let Run { previous, next, .. } = self.get(run);
         match previous {

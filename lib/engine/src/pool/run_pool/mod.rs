@@ -15,6 +15,7 @@
 mod held;
 mod lru;
 mod node;
+mod parts;
 
 pub use held::HeldRuns;
 
@@ -24,7 +25,7 @@ use cr_trace::tokens::mix64;
 use held::{Share, Stretch, stretch_of};
 use lru::RunList;
 use node::Node;
-use rustc_hash::FxHashMap;
+use parts::Parts;
 use smallvec::SmallVec;
 
 /// A pool that keeps runs of blocks: for backends that need no block table.
@@ -34,65 +35,68 @@ pub struct RunPool {
     blocks: u32,
     free: u32,
     cached: u32,
-    nodes: Vec<Node>,
-    /// Nodes that can be used again.
-    spare: Vec<u32>,
-    /// Nodes by their first block.
-    index: FxHashMap<u64, u32>,
-    lru: RunList,
-    /// Cached runs that eviction spares; empty without protection.
-    spared: RunList,
+    parts: Parts,
     /// Which protection is in force, counted from 1; 0 where nothing is protected.
     protection: u32,
     /// Blocks that are spared, referenced or cached.
     protected: u32,
     /// Runs let go so far.
     uses: u64,
+    /// How often something was published, counted from 1: what could not be found is looked for again only where this has grown.
+    published: u64,
     evicted: u64,
     evicted_admitted: u64,
 }
 
 /// What names a block: its stretch and its number.
+#[inline]
 fn block_key(name: u64, block: u32) -> u64 {
     mix64(name.wrapping_add(u64::from(block) << 32))
 }
 
 impl RunPool {
+    #[inline]
     fn blocks_for(&self, tokens: u32) -> u32 {
         tokens.div_ceil(self.block_tokens)
     }
 
     /// The node that begins with this block.
+    #[inline]
     fn node_at(&self, name: u64, block: u32) -> Option<u32> {
-        let node = *self.index.get(&block_key(name, block))?;
-        let record = &self.nodes[node as usize];
+        let node = *self.parts.index.get(&block_key(name, block))?;
+        let record = &self.parts.nodes[node as usize];
         (record.first == block && record.name() == Some(name)).then_some(node)
     }
 
     /// The leading blocks of a sequence that are here, at most `most` of them.
+    #[inline]
     fn find(&self, stretches: &[Stretch], most: u32) -> SmallVec<[Share; 3]> {
         let mut path = SmallVec::new();
         let (mut block, mut at) = (0, 0);
-        while block < most {
+        let mut may_go_on = true;
+        while block < most && may_go_on {
             while stretches[at].end <= block {
                 at += 1;
             }
             let Some(node) = self.node_at(stretches[at].name, block) else { break };
-            let next = self.nodes[node as usize].follow(stretches, at, block, most);
+            let record = &self.parts.nodes[node as usize];
+            let next = record.follow(stretches, at, block, most);
             path.push(Share { node, blocks: next - block });
+            may_go_on = record.may_branch(next);
             block = next;
         }
         path
     }
 
     /// The leading `blocks` of a node are about to be held: they leave the evictable ones.
+    #[inline]
     fn pick_up(&mut self, Share { node, blocks }: Share, held: &HeldRuns) {
-        let record = &mut self.nodes[node as usize];
+        let record = &mut self.parts.nodes[node as usize];
         let referenced = record.referenced();
         if blocks > referenced {
             self.cached -= blocks - referenced;
             while let Some(&(run, spared)) = record.runs.last() {
-                let list = if spared { &mut self.spared } else { &mut self.lru };
+                let list = if spared { &mut self.parts.spared } else { &mut self.parts.lru };
                 if list.get(run).from >= blocks {
                     break;
                 }
@@ -108,8 +112,9 @@ impl RunPool {
     }
 
     /// A sequence has computed or used the leading `blocks` of a node.
+    #[inline]
     fn mark(&mut self, node: u32, blocks: u32, held: &HeldRuns) {
-        let record = &mut self.nodes[node as usize];
+        let record = &mut self.parts.nodes[node as usize];
         if held.admitted {
             record.admitted = record.admitted.max(blocks);
             if self.protection > 0 && held.protection == self.protection && record.spared < blocks {
@@ -120,8 +125,9 @@ impl RunPool {
     }
 
     /// A sequence lets go of the leading `blocks` of a node; what nobody else holds becomes evictable.
+    #[inline]
     fn let_go(&mut self, Share { node, blocks }: Share) {
-        let record = &mut self.nodes[node as usize];
+        let record = &mut self.parts.nodes[node as usize];
         record.let_go(blocks);
         let referenced = record.referenced();
         if blocks > referenced {
@@ -131,7 +137,7 @@ impl RunPool {
             for (spared, from, to) in [(false, border, blocks), (true, referenced, border)] {
                 if from < to {
                     self.uses += 1;
-                    let list = if spared { &mut self.spared } else { &mut self.lru };
+                    let list = if spared { &mut self.parts.spared } else { &mut self.parts.lru };
                     record.runs.push((list.push_newest(node, from, to, self.uses), spared));
                 }
             }
@@ -139,26 +145,31 @@ impl RunPool {
     }
 
     /// Hands out empty blocks, evicting where none is free. The caller has checked that there are so many.
+    #[inline]
     fn take(&mut self, blocks: u32) {
         let free = blocks.min(self.free);
         self.free -= free;
+        if free == blocks {
+            return;
+        }
         let evicted = self.drop_oldest(blocks - free);
         self.evicted += u64::from(evicted.0);
         self.evicted_admitted += u64::from(evicted.1);
     }
 
     /// Drops cached blocks; says how many, and how many of them were of admitted keys.
+    #[inline]
     fn drop_oldest(&mut self, blocks: u32) -> (u32, u32) {
         let (mut left, mut admitted) = (blocks, 0);
         while left > 0
-            && let Some((list, run)) = oldest(&mut self.lru, &mut self.spared)
+            && let Some((list, run)) = oldest(&mut self.parts.lru, &mut self.parts.spared)
         {
             let record = list.get_mut(run);
             let (number, from, to) = (record.node, record.from, record.to);
             let keep = to - (to - from).min(left);
             record.to = keep;
             left -= to - keep;
-            let node = &mut self.nodes[number as usize];
+            let node = &mut self.parts.nodes[number as usize];
             admitted += node.admitted.saturating_sub(keep);
             if keep == from {
                 list.remove(run);
@@ -167,8 +178,8 @@ impl RunPool {
             self.protected -= node.spared.saturating_sub(keep);
             match (keep, node.name()) {
                 (0, Some(name)) => {
-                    self.index.remove(&block_key(name, node.first));
-                    self.spare.push(number);
+                    self.parts.index.remove(&block_key(name, node.first));
+                    self.parts.spare.push(number);
                 }
                 _ => node.truncate(keep),
             }
@@ -178,69 +189,85 @@ impl RunPool {
     }
 
     /// A new node, empty, that begins with this block.
+    #[inline]
     fn new_node(&mut self, name: u64, first: u32) -> u32 {
-        let node = self.spare.pop().unwrap_or_else(|| {
-            self.nodes.push(Node::default());
+        let node = self.parts.spare.pop().unwrap_or_else(|| {
+            self.parts.nodes.push(Node::default());
             // Room for all, so that giving one up allocates nothing.
-            self.spare.reserve(self.nodes.capacity());
-            self.nodes.len() as u32 - 1
+            self.parts.spare.reserve(self.parts.nodes.capacity());
+            self.parts.nodes.len() as u32 - 1
         });
-        self.nodes[node as usize].reset(first);
-        self.index.insert(block_key(name, first), node);
+        self.parts.nodes[node as usize].reset(first);
+        self.parts.index.insert(block_key(name, first), node);
         node
     }
 
     /// Where the block that a sequence would publish next can be found already: in the node that it holds last, or in
     /// one that begins there.
+    #[inline]
     fn next_block(&self, held: &HeldRuns, at: usize) -> Option<Place> {
         let (stretches, block) = (held.stretches(), held.published);
+        if held.absent == (block, self.published) {
+            return None;
+        }
         if let Some(share) = held.path.last() {
-            let node = &self.nodes[share.node as usize];
+            let node = &self.parts.nodes[share.node as usize];
             if share.blocks < node.blocks() && node.follow(stretches, at, block, block + 1) > block {
                 return Some(Place::GoesOn);
+            }
+            if !node.may_branch(block) {
+                return None;
             }
         }
         self.node_at(stretches[at].name, block).map(Place::Begins)
     }
 
     /// Takes blocks that others have published, up to block `most`, and gives its own back.
+    #[inline]
     fn adopt(&mut self, held: &mut HeldRuns, place: Place, at: usize, most: u32) {
         let block = held.published;
         let (node, before) = match place {
             Place::GoesOn => held.path.last().map_or((0, 0), |share| (share.node, share.blocks)),
             Place::Begins(node) => (node, 0),
         };
-        let next = self.nodes[node as usize].follow(held.stretches(), at, block, most);
+        let next = self.parts.nodes[node as usize].follow(held.stretches(), at, block, most);
         let share = Share { node, blocks: before + next - block };
         self.pick_up(share, held);
         self.free += next - block;
         held.published = next;
         match place {
             Place::GoesOn => {
-                self.nodes[node as usize].hold_more(before, share.blocks);
+                self.parts.nodes[node as usize].hold_more(before, share.blocks);
                 if let Some(last) = held.path.last_mut() {
                     *last = share;
                 }
             }
             Place::Begins(_) => {
-                self.nodes[node as usize].hold(share.blocks);
+                self.parts.nodes[node as usize].hold(share.blocks);
                 held.path.push(share);
             }
         }
     }
 
     /// Publishes its own blocks up to block `to`, which nobody has: in the node that it holds last where that ends here.
+    #[inline]
     fn publish_own(&mut self, held: &mut HeldRuns, at: usize, to: u32) {
         let more = to - held.published;
-        let goes_on =
-            held.path.last().is_some_and(|share| share.blocks == self.nodes[share.node as usize].blocks());
+        let goes_on = held
+            .path
+            .last()
+            .is_some_and(|share| share.blocks == self.parts.nodes[share.node as usize].blocks());
+        self.published += 1;
         if !goes_on {
+            if let Some(left) = held.path.last() {
+                self.parts.nodes[left.node as usize].branch(held.published);
+            }
             let node = self.new_node(held.stretches()[at].name, held.published);
             held.path.push(Share { node, blocks: 0 });
         }
         let (path, stretches) = held.path_and_stretches();
         let Some(share) = path.last_mut() else { return };
-        let node = &mut self.nodes[share.node as usize];
+        let node = &mut self.parts.nodes[share.node as usize];
         node.append(stretches, at, to);
         match share.blocks {
             0 => node.hold(more),
@@ -253,7 +280,14 @@ impl RunPool {
     }
 }
 
+impl Drop for RunPool {
+    fn drop(&mut self) {
+        std::mem::take(&mut self.parts).leave();
+    }
+}
+
 /// The run that goes first: the oldest of those that are not spared, and only then of those that are.
+#[inline]
 fn oldest<'a>(lru: &'a mut RunList, spared: &'a mut RunList) -> Option<(&'a mut RunList, u32)> {
     match (lru.oldest(), spared.oldest()) {
         (Some(run), _) => Some((lru, run)),
@@ -272,7 +306,7 @@ enum Place {
 }
 
 impl Pool for RunPool {
-    type Held = Box<HeldRuns>;
+    type Held = HeldRuns;
 
     const LEAPS: bool = true;
 
@@ -282,32 +316,32 @@ impl Pool for RunPool {
             blocks,
             free: blocks,
             cached: 0,
-            nodes: Vec::new(),
-            spare: Vec::new(),
-            index: FxHashMap::default(),
-            lru: RunList::new(),
-            spared: RunList::new(),
+            parts: Parts::take(),
             protection: 0,
             protected: 0,
             uses: 0,
+            published: 1,
             evicted: 0,
             evicted_admitted: 0,
         }
     }
 
-    fn open(&self, request: &Request, admitted: bool) -> Box<HeldRuns> {
-        let mut held = Box::new(HeldRuns::new(request, admitted, self.block_tokens));
+    #[inline]
+    fn open(&self, request: &Request, admitted: bool) -> HeldRuns {
+        let mut held = HeldRuns::new(request, admitted, self.block_tokens);
         held.protection = self.protection;
         held
     }
 
-    fn admit(&mut self, held: &mut Box<HeldRuns>, tokens: u32, most_cached: u32) -> Option<u32> {
+    #[inline]
+    fn admit(&mut self, held: &mut HeldRuns, tokens: u32, most_cached: u32) -> Option<u32> {
         debug_assert!(held.blocks == 0, "a sequence is admitted holding nothing");
-        let path = self.find(held.stretches(), most_cached.min(held.named));
+        let most = most_cached.min(held.named);
+        let path = self.find(held.stretches(), most);
         let (mut found, mut idle) = (0, 0);
         for share in &path {
             found += share.blocks;
-            idle += share.blocks.saturating_sub(self.nodes[share.node as usize].referenced());
+            idle += share.blocks.saturating_sub(self.parts.nodes[share.node as usize].referenced());
         }
         let fresh = self.blocks_for(tokens).saturating_sub(found);
         // Idle blocks that are found leave the evictable ones.
@@ -316,16 +350,20 @@ impl Pool for RunPool {
         }
         for &share in &path {
             self.pick_up(share, held);
-            self.nodes[share.node as usize].hold(share.blocks);
+            self.parts.nodes[share.node as usize].hold(share.blocks);
         }
         self.take(fresh);
         held.path = path;
         held.published = found;
+        if found < most {
+            held.absent = (found, self.published);
+        }
         held.blocks = found + fresh;
         Some(found)
     }
 
-    fn grow(&mut self, held: &mut Box<HeldRuns>, tokens: u32) -> bool {
+    #[inline]
+    fn grow(&mut self, held: &mut HeldRuns, tokens: u32) -> bool {
         let fresh = self.lacks(held, tokens);
         if fresh > self.available() {
             return false;
@@ -337,23 +375,55 @@ impl Pool for RunPool {
         true
     }
 
-    fn room(&self, held: &Box<HeldRuns>) -> u32 {
+    #[inline]
+    fn widen(&mut self, _held: &mut HeldRuns, room: u32, tokens: u32) -> Option<u32> {
+        let (blocks, needed) = (self.blocks_for(room), self.blocks_for(tokens));
+        let fresh = needed.saturating_sub(blocks);
+        if fresh > self.available() {
+            return None;
+        }
+        self.take(fresh);
+        Some(needed.max(blocks).saturating_mul(self.block_tokens))
+    }
+
+    #[inline]
+    fn hand_out(&mut self, blocks: u32) {
+        self.take(blocks);
+    }
+
+    #[inline]
+    fn settle(&mut self, held: &mut HeldRuns, room: u32) {
+        // A room beyond all numbers is rounded down to the last one: up again.
+        held.blocks = self.blocks_for(room);
+    }
+
+    #[inline]
+    fn lacks_beyond(&self, _held: &HeldRuns, room: u32, tokens: u32) -> u32 {
+        self.blocks_for(tokens).saturating_sub(self.blocks_for(room))
+    }
+
+    #[inline]
+    fn room(&self, held: &HeldRuns) -> u32 {
         held.blocks.saturating_mul(self.block_tokens)
     }
 
-    fn publishes_at(&self, held: &Box<HeldRuns>) -> u32 {
+    #[inline]
+    fn publishes_at(&self, held: &HeldRuns) -> u32 {
         (held.published + 1).saturating_mul(self.block_tokens)
     }
 
-    fn lacks(&self, held: &Box<HeldRuns>, tokens: u32) -> u32 {
+    #[inline]
+    fn lacks(&self, held: &HeldRuns, tokens: u32) -> u32 {
         self.blocks_for(tokens).saturating_sub(held.blocks)
     }
 
+    #[inline]
     fn available(&self) -> u32 {
         self.free + self.cached
     }
 
-    fn meets(&self, held: &mut Box<HeldRuns>, computed: u32) -> bool {
+    #[inline]
+    fn meets(&self, held: &mut HeldRuns, computed: u32) -> bool {
         let full = computed / self.block_tokens;
         if full <= held.published {
             return false;
@@ -361,10 +431,15 @@ impl Pool for RunPool {
         // What comes after a block that nobody has, nobody has.
         let block = held.published;
         let at = stretch_of(held.stretches_to(full), block);
-        self.next_block(held, at).is_some()
+        let meets = self.next_block(held, at).is_some();
+        if !meets {
+            held.absent = (block, self.published);
+        }
+        meets
     }
 
-    fn publish(&mut self, held: &mut Box<HeldRuns>, computed: u32) {
+    #[inline]
+    fn publish(&mut self, held: &mut HeldRuns, computed: u32) {
         let full = computed / self.block_tokens;
         while held.published < full {
             let block = held.published;
@@ -377,7 +452,8 @@ impl Pool for RunPool {
         }
     }
 
-    fn release(&mut self, held: &mut Box<HeldRuns>) {
+    #[inline]
+    fn release(&mut self, held: &mut HeldRuns) {
         // Deepest first, so that among blocks of one release the deepest is evicted first.
         while let Some(share) = held.path.pop() {
             self.let_go(share);
@@ -387,10 +463,11 @@ impl Pool for RunPool {
         held.published = 0;
     }
 
-    fn table<'a>(&self, _held: &'a Box<HeldRuns>) -> &'a [u32] {
+    fn table<'a>(&self, _held: &'a HeldRuns) -> &'a [u32] {
         &[]
     }
 
+    #[inline]
     fn usage(&self) -> PoolUsage {
         PoolUsage {
             referenced: self.blocks - self.free - self.cached,
@@ -417,15 +494,15 @@ impl Pool for RunPool {
         self.protection += 1;
         self.protected = 0;
         // One list again, in order of last use.
-        let mut all: Vec<_> = self.lru.drain().chain(self.spared.drain()).collect();
+        let mut all: Vec<_> = self.parts.lru.drain().chain(self.parts.spared.drain()).collect();
         all.sort_unstable_by_key(|run| run.last_use);
-        self.nodes.iter_mut().for_each(|node| {
+        self.parts.nodes.iter_mut().for_each(|node| {
             node.spared = 0;
             node.runs.clear();
         });
         for run in all {
-            let number = self.lru.push_newest(run.node, run.from, run.to, run.last_use);
-            self.nodes[run.node as usize].runs.push((number, false));
+            let number = self.parts.lru.push_newest(run.node, run.from, run.to, run.last_use);
+            self.parts.nodes[run.node as usize].runs.push((number, false));
         }
     }
 }

@@ -19,10 +19,13 @@ pub(super) struct Node {
     pub(super) admitted: u32,
     /// Leading blocks that eviction spares.
     pub(super) spared: u32,
+    /// Where other nodes have ever gone on from this one, as bits: see [`Node::may_branch`].
+    branches: u64,
 }
 
 impl Node {
     /// Makes this an empty node that begins at block `first`.
+    #[inline]
     pub(super) fn reset(&mut self, first: u32) {
         self.first = first;
         self.stretches.clear();
@@ -30,24 +33,42 @@ impl Node {
         self.runs.clear();
         self.admitted = 0;
         self.spared = 0;
+        self.branches = 0;
+    }
+
+    /// Another node begins at block `block`, which would follow on a leading part of this one.
+    #[inline]
+    pub(super) fn branch(&mut self, block: u32) {
+        self.branches |= 1 << (block % 64);
+    }
+
+    /// Whether another node may begin at block `block`, going on from this one. A block never goes before the blocks that
+    /// continue it, so the node that a branch left is there as long as the branch: where none has left, none can be found.
+    #[inline]
+    pub(super) fn may_branch(&self, block: u32) -> bool {
+        self.branches & (1 << (block % 64)) != 0
     }
 
     /// The name of the stretch that it begins with.
+    #[inline]
     pub(super) fn name(&self) -> Option<u64> {
         self.stretches.first().map(|stretch| stretch.name)
     }
 
     /// How many blocks it has.
+    #[inline]
     pub(super) fn blocks(&self) -> u32 {
         self.stretches.last().map_or(0, |stretch| stretch.end - self.first)
     }
 
     /// How many of its leading blocks some sequence holds.
+    #[inline]
     pub(super) fn referenced(&self) -> u32 {
         self.holders.first().map_or(0, |holder| holder.0)
     }
 
     /// Appends the blocks of a sequence up to block `to`, of which the first one lies in `stretches[at]`.
+    #[inline]
     pub(super) fn append(&mut self, stretches: &[Stretch], at: usize, to: u32) {
         for stretch in &stretches[at..] {
             let end = stretch.end.min(to);
@@ -62,6 +83,7 @@ impl Node {
     }
 
     /// Takes the deepest blocks away.
+    #[inline]
     pub(super) fn truncate(&mut self, blocks: u32) {
         let end = self.first + blocks;
         while let [.., before, _] = self.stretches[..]
@@ -79,6 +101,7 @@ impl Node {
 
     /// How far a sequence goes along this node from block `block` on, which lies in `stretches[at]` and, if it is here at
     /// all, in this node: the first block that differs or is missing here, at most `most`.
+    #[inline]
     pub(super) fn follow(&self, stretches: &[Stretch], at: usize, block: u32, most: u32) -> u32 {
         let (mut here, mut there, mut block) = (stretch_of(&self.stretches, block), at, block);
         while let (Some(mine), Some(theirs)) = (self.stretches.get(here), stretches.get(there))
@@ -93,6 +116,7 @@ impl Node {
     }
 
     /// A sequence holds `blocks` leading blocks from now on.
+    #[inline]
     pub(super) fn hold(&mut self, blocks: u32) {
         let place = self.holders.iter().position(|holder| holder.0 <= blocks);
         match place {
@@ -103,6 +127,7 @@ impl Node {
     }
 
     /// A sequence that held `blocks` leading blocks holds none any more.
+    #[inline]
     pub(super) fn let_go(&mut self, blocks: u32) {
         if let Some(place) = self.holders.iter().position(|holder| holder.0 == blocks) {
             self.holders[place].1 -= 1;
@@ -113,6 +138,7 @@ impl Node {
     }
 
     /// A sequence that held `before` leading blocks holds `after`, more than that.
+    #[inline]
     pub(super) fn hold_more(&mut self, before: u32, after: u32) {
         match &mut self.holders[..] {
             [only] if *only == (before, 1) => only.0 = after,

@@ -1,0 +1,208 @@
+//! The decoding sequences of a batch, taken together.
+//!
+//! Every decoding sequence feeds one token a step, whatever the others do, and they are the first ones of the batch: prompts are
+//! computed in the batch's order, and whoever joins goes to its end. So what a step needs to know of them is a few sums, and
+//! a step changes these sums by constants: nobody has to be looked at one by one until somebody has all its tokens, has its
+//! first one, or runs out of time.
+//!
+//! Blocks, too: a decoding sequence has just as many as its tokens fill, so it needs another one exactly when its number of
+//! tokens is a multiple of a block's. How many are at which remainder is counted; steps turn the remainders.
+//!
+//! What is not written down in the sequences themselves is how many steps they have taken together ([`Shard::write_down`]).
+//! Where a block is missing, and where blocks of answers are published as they are decoded, sequences are stepped one by one.
+
+use super::Shard;
+use super::schedule::Survey;
+use super::sequence::Sequence;
+use crate::pool::Pool;
+
+/// Larger blocks are not counted by remainders.
+const MOST_BLOCK_TOKENS: u32 = 64;
+
+/// Sums over the decoding sequences.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Steady {
+    /// Whether these sums hold.
+    on: bool,
+    /// How many sequences decode; the first ones of the batch.
+    decoding: usize,
+    /// Their computed tokens.
+    context: u64,
+    /// Steps until the first of them has all its tokens.
+    first_done: u32,
+    /// Steps that all have taken and that are not written down in them.
+    ahead: u32,
+    /// Whether they are part of a step in progress.
+    in_step: bool,
+    /// Whether they have room for the token that it feeds.
+    granted: bool,
+    /// How many have which remainder of computed tokens by a block's, in a ring.
+    remainders: Vec<u32>,
+    /// Where in the ring those without a remainder are: each step takes it back by one.
+    border: usize,
+}
+
+impl Steady {
+    /// No sums, and none wanted where `block_tokens` are too many.
+    pub(super) fn new(block_tokens: u32) -> Steady {
+        let counted = if block_tokens <= MOST_BLOCK_TOKENS { block_tokens } else { 0 };
+        Steady { remainders: vec![0; counted as usize], ..Steady::default() }
+    }
+
+    fn is_possible(&self) -> bool {
+        !self.remainders.is_empty()
+    }
+
+    /// Looks at the whole batch, in which everything is written down. The sums do not hold where a sequence has room to spare: one that
+    /// was preempted and is computed again but for its last token.
+    fn count<H>(&mut self, running: &mut [Sequence<H>]) {
+        self.remainders.fill(0);
+        (self.on, self.decoding, self.context, self.first_done) = (true, 0, 0, u32::MAX);
+        (self.ahead, self.in_step, self.granted, self.border) = (0, false, false, 0);
+        for sequence in running {
+            if sequence.is_decoding() {
+                self.join(sequence);
+                self.on &= !sequence.has_spare_block(self.remainders.len() as u32);
+            } else {
+                (sequence.in_step, sequence.decodes) = (0, false);
+            }
+        }
+    }
+
+    /// The sequence after the last one that decodes does so, too, from now on. Everything is written down.
+    fn join<H>(&mut self, sequence: &Sequence<H>) {
+        self.decoding += 1;
+        self.context += u64::from(sequence.computed);
+        self.first_done = self.first_done.min(sequence.output_tokens - sequence.generated);
+        let block_tokens = self.remainders.len();
+        let mut at = self.border + sequence.computed as usize % block_tokens;
+        if at >= block_tokens {
+            at -= block_tokens;
+        }
+        self.remainders[at] += 1;
+    }
+
+    /// The place in the ring of those that lack `tokens` tokens to a whole block.
+    fn lacking(&self, tokens: u32) -> usize {
+        let mut back = tokens as usize;
+        if back >= self.remainders.len() {
+            back %= self.remainders.len();
+        }
+        if back <= self.border { self.border - back } else { self.border + self.remainders.len() - back }
+    }
+
+    /// How many of them need a block for their next token.
+    fn at_border(&self) -> u32 {
+        self.remainders[self.border]
+    }
+
+    /// How many blocks they need for `tokens` tokens more, the first `granted` of which have room.
+    fn blocks(&self, granted: u32, tokens: u32) -> u32 {
+        let block_tokens = self.remainders.len() as u32;
+        let left = tokens.saturating_sub(granted);
+        let (mut blocks, mut left) = (0, left);
+        if left >= block_tokens {
+            blocks = left / block_tokens * self.decoding as u32;
+            left %= block_tokens;
+        }
+        let mut at = self.lacking(granted);
+        for _ in 0..left {
+            blocks += self.remainders[at];
+            at = if at == 0 { block_tokens as usize - 1 } else { at - 1 };
+        }
+        blocks
+    }
+
+    /// All have taken so many steps.
+    fn pass(&mut self, steps: u32) {
+        self.context += self.decoding as u64 * u64::from(steps);
+        self.first_done = self.first_done.saturating_sub(steps);
+        self.ahead += steps;
+        self.border = self.lacking(steps);
+    }
+}
+
+impl<P: Pool> Shard<P> {
+    /// Plans the decodes of a step by sums, where that is possible and no block is missing; says how many decode.
+    pub(super) fn plan_together(&mut self, survey: &mut Survey) -> Option<usize> {
+        let Shard { steady, pool, running, .. } = self;
+        if !self.leaps || !self.defers || !steady.is_possible() {
+            return None;
+        }
+        if !steady.on {
+            steady.count(running);
+        }
+        if !steady.on {
+            return None;
+        }
+        let fresh = steady.at_border();
+        if fresh > pool.available() {
+            self.write_down();
+            self.steady.on = false;
+            return None;
+        }
+        pool.hand_out(fresh);
+        (steady.in_step, steady.granted) = (true, true);
+        survey.work.decode_seqs = steady.decoding as u64;
+        survey.work.decode_ctx_tokens = steady.context;
+        survey.first_done = if steady.decoding > 0 { steady.first_done } else { u32::MAX };
+        Some(steady.decoding)
+    }
+
+    /// Ends steps of the sequences that decode, by sums: gives their number. `goes_on`: the next step has begun, in the same leap.
+    pub(super) fn pass_together(&mut self, steps: u32, goes_on: bool) -> Option<usize> {
+        let Shard { steady, pool, totals, .. } = self;
+        if !steady.on {
+            return None;
+        }
+        pool.hand_out(steady.blocks(u32::from(steady.granted), steps + u32::from(goes_on)));
+        steady.pass(steps);
+        steady.granted = goes_on;
+        totals.output_tokens += steady.decoding as u64 * u64::from(steps);
+        Some(steady.decoding)
+    }
+
+    /// The step has ended: whether a sequence that decodes has all its tokens, as far as sums tell; then these hold no longer.
+    pub(super) fn some_are_done(&mut self) -> bool {
+        self.steady.in_step = false;
+        let done = self.steady.on && self.steady.decoding > 0 && self.steady.first_done == 0;
+        if done {
+            self.forget_sums();
+        }
+        done
+    }
+
+    /// A prompt has been computed, and its sequence, the first one that did not decode, has its first token.
+    pub(super) fn joins_together(&mut self, at: usize) {
+        if self.steady.on {
+            self.write_down();
+            let sequence = &mut self.running[at];
+            if sequence.is_done() {
+                self.steady.on = false;
+            } else {
+                self.steady.join(sequence);
+            }
+        }
+    }
+
+    /// Writes down in every sequence what it has computed, and looks at them one by one until the next step.
+    pub(super) fn forget_sums(&mut self) {
+        self.write_down();
+        self.steady.on = false;
+    }
+
+    /// Writes down in every decoding sequence which tokens and which room it has.
+    pub(super) fn write_down(&mut self) {
+        let Shard { steady, running, config, .. } = self;
+        if !steady.on {
+            return;
+        }
+        let ahead = std::mem::take(&mut steady.ahead);
+        let (in_step, granted) = (u32::from(steady.in_step), u32::from(steady.granted));
+        for sequence in &mut running[..steady.decoding] {
+            sequence.decode(ahead);
+            sequence.has_room(sequence.computed + granted, config.block_tokens);
+            (sequence.in_step, sequence.decodes) = (in_step, true);
+        }
+    }
+}
