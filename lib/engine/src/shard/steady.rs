@@ -71,11 +71,16 @@ impl Steady {
 
     /// The sequence after the last one that decodes does so, too, from now on. Everything is written down.
     fn join<H>(&mut self, sequence: &Sequence<H>) {
+        self.add(sequence.computed, sequence.output_tokens - sequence.generated);
+    }
+
+    /// One more decodes, with so many computed tokens, and so many steps until it has all its tokens.
+    fn add(&mut self, computed: u32, left: u32) {
         self.decoding += 1;
-        self.context += u64::from(sequence.computed);
-        self.first_done = self.first_done.min(sequence.output_tokens - sequence.generated);
+        self.context += u64::from(computed);
+        self.first_done = self.first_done.min(left);
         let block_tokens = self.remainders.len();
-        let mut at = self.border + sequence.computed as usize % block_tokens;
+        let mut at = self.border + computed as usize % block_tokens;
         if at >= block_tokens {
             at -= block_tokens;
         }
@@ -203,6 +208,40 @@ impl<P: Pool> Shard<P> {
             sequence.decode(ahead);
             sequence.has_room(sequence.computed + granted, config.block_tokens);
             (sequence.in_step, sequence.decodes) = (in_step, true);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// What a look at every sequence says.
+        #[test]
+        fn sums_are_those_of_the_sequences(
+            block_tokens in 1u32..=MOST_BLOCK_TOKENS,
+            script in proptest::collection::vec((0u32..500, 1u32..200, 0u32..2, proptest::option::of(0u32..300)), 1..40),
+        ) {
+            let mut steady = Steady { first_done: u32::MAX, ..Steady::new(block_tokens) };
+            let mut naive: Vec<(u32, u32)> = Vec::new();
+            for (steps, left, granted, joins) in script {
+                if let Some(computed) = joins {
+                    steady.add(computed, left);
+                    naive.push((computed, left));
+                }
+                let filled = |tokens: u32| -> u32 { naive.iter().map(|(computed, _)| (computed + tokens).div_ceil(block_tokens)).sum() };
+                prop_assert_eq!(steady.at_border(), filled(1) - filled(0));
+                prop_assert_eq!(steady.blocks(granted, steps), filled(steps.max(granted)) - filled(granted));
+                steady.pass(steps);
+                naive.iter_mut().for_each(|one| *one = (one.0 + steps, one.1.saturating_sub(steps)));
+                prop_assert_eq!(steady.context, naive.iter().map(|one| u64::from(one.0)).sum::<u64>());
+                prop_assert_eq!(steady.first_done, naive.iter().map(|one| one.1).min().unwrap_or(u32::MAX - steps));
+                if naive.is_empty() {
+                    steady.first_done = u32::MAX;
+                }
+            }
         }
     }
 }
