@@ -68,6 +68,14 @@ def measured(serve, point):
         return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 
+def short(value):
+    """A label narrow enough to stand beside its neighbours: 10k, 1M."""
+    for unit, letter in ((1_000_000, "M"), (1_000, "k")):
+        if value % unit == 0:
+            return f"{value // unit}{letter}"
+    return f"{value:,}"
+
+
 def figure(rows):
     """Three small log-log plots: CPU time and peak memory against each factor."""
     width, height, gap = 240, 180, 60
@@ -82,7 +90,7 @@ def figure(rows):
         out.append(f'<text x="{left}" y="14">{factor}</text>')
         out.append(f'<path d="M{left} 22V{height + 22}H{left + width}" fill="none" stroke="#808080"/>')
         for value in values:
-            out.append(f'<text x="{x(value):.1f}" y="{height + 36}" text-anchor="middle">{value:,}</text>')
+            out.append(f'<text x="{x(value):.1f}" y="{height + 36}" text-anchor="middle">{short(value)}</text>')
         for i, (colour, dash, name) in enumerate((("#3b82c4", "", "CPU s"), ("#c4703b", "5 3", "peak MB"))):
             y = lambda v: height + 17 - math.log(v / lows[i]) / math.log(highs[i] / lows[i]) * (height - 15)
             points = " ".join(f"{x(row[1]):.1f},{y(row[3 + i]):.1f}" for row in own)
