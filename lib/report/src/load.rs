@@ -36,11 +36,17 @@ pub fn read_runs<R: BufRead>(mut reader: EventReader<R>) -> Result<Vec<RunReport
 /// Reads `result.json`, given as itself or as its folder.
 ///
 /// # Errors
-/// Where it cannot be read, is no valid JSON or of another schema.
+/// Where there is none or it cannot be read, is no valid JSON or of another schema.
 pub fn load_result(path: &Path) -> Result<ResultFile, ReportError> {
-    let path = if path.is_dir() { path.join("result.json") } else { path.to_owned() };
-    let text = fs::read_to_string(&path).map_err(|source| ReportError::Io { path: path.clone(), source })?;
-    Ok(result_file(&path.display().to_string(), &text)?)
+    let file = if path.is_dir() { path.join("result.json") } else { path.to_owned() };
+    let Some(text) = read(&file)? else { return Err(no_report(path, "no result.json")) };
+    Ok(result_file(&file.display().to_string(), &text)?)
+}
+
+/// What a folder lacks that would make it a report.
+fn no_report(dir: &Path, lacks: &str) -> ReportError {
+    let what = format!("{lacks}; a report is made by a run or a sweep with --report");
+    RecordError::Content { file: dir.display().to_string(), what }.into()
 }
 
 /// Reads a report's folder: `result.json` with `detail.json`, or with the events of its runs (`*.ndjson`, also in a folder `events`)
@@ -60,10 +66,7 @@ pub fn load(dir: &Path) -> Result<Stored, ReportError> {
         (None, _) => {
             let runs = runs_in(dir)?;
             if runs.is_empty() {
-                let what =
-                    "neither result.json nor *.ndjson; a report is made by a run or a sweep with --report"
-                        .into();
-                return Err(RecordError::Content { file: dir.display().to_string(), what }.into());
+                return Err(no_report(dir, "neither result.json nor *.ndjson"));
             }
             let name =
                 dir.file_name().map_or_else(|| "report".into(), |name| name.to_string_lossy().into_owned());

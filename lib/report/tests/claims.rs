@@ -101,3 +101,11 @@ fn of_two_saturated_tails_none_is_the_worst() {
     assert!(saturated(240.0) > 1 && saturated(5.0) == 0, "{} and {}", saturated(240.0), saturated(5.0));
     assert_eq!((holds[0], holds[1].is_some()), (None, true), "{:#?}", record.file.evidence);
 }
+
+#[test]
+fn a_folder_without_a_record_is_told_what_it_lacks() {
+    let folder = tempfile::tempdir().expect("is made");
+    let error = cr_report::load_result(folder.path()).expect_err("is empty").to_string();
+    let name = folder.path().display();
+    assert_eq!(error, format!("{name}: no result.json; a report is made by a run or a sweep with --report"));
+}
