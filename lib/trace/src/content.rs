@@ -63,6 +63,24 @@ impl ContentId {
         self.0.as_bytes().first().copied().and_then(Scope::from_letter)
     }
 
+    /// The number of the request whose turn or answer this is, as in `u:17` or `u:17/question`; `None` for what belongs to no
+    /// single request.
+    #[inline]
+    pub fn request_number(&self) -> Option<u64> {
+        let bytes = self.0.as_bytes();
+        if !matches!(bytes.first(), Some(b'u' | b'a')) {
+            return None;
+        }
+        let digits = bytes.get(2..)?;
+        let count = digits.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        if count == 0 || !matches!(digits.get(count), None | Some(b'/')) {
+            return None;
+        }
+        digits[..count]
+            .iter()
+            .try_fold(0u64, |number, &digit| number.checked_mul(10)?.checked_add(u64::from(digit - b'0')))
+    }
+
     /// A 64-bit hash (xxh3) of the text: what block hashes and token values are computed from.
     pub fn hash64(&self) -> u64 {
         XxHash3_64::oneshot(self.0.as_bytes())

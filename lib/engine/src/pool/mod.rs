@@ -71,8 +71,19 @@ pub trait Pool: Send {
         self.grow(held, tokens).then(|| self.room(held))
     }
 
-    /// The sequence has room for `room` tokens, as [`Pool::admit`] and [`Pool::widen`] gave it.
-    fn settle(&mut self, _held: &mut Self::Held, _room: u32) {}
+    /// The sequence has room for `room` tokens, as [`Pool::admit`] and [`Pool::widen`] gave it, and has computed `computed`.
+    fn settle(&mut self, _held: &mut Self::Held, _room: u32, _computed: u32) {}
+
+    /// Blocks that only their own request can ask for need not be findable from now on: those of its own turn, of what comes
+    /// after that, and of its answer. The caller opens requests whose ids grow and that ask for no other one's turn or answer,
+    /// or else calls [`Pool::expose`] first. To be called before anything is opened, and not with protection.
+    fn keep_private(&mut self) {}
+
+    /// Everything can be found from now on, once the caller has published again what its sequences have computed.
+    fn expose(&mut self) {}
+
+    /// This sequence will look for its own blocks, which it is about to publish again and to release.
+    fn disclose(&self, _held: &mut Self::Held) {}
 
     /// Hands out blocks, of which there are so many, to sequences that [`Pool::settle`] will tell of. Only where a pool counts blocks
     /// and nothing else, which [`Pool::LEAPS`] says.

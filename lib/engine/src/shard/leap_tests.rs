@@ -22,25 +22,27 @@ type Sent = (u64, Vec<(u8, u32)>, u32);
 struct Case {
     config: ShardConfig,
     requests: Vec<Sent>,
-    /// Requests before this one have no answers in their prompts.
-    answers_from: usize,
+    /// Requests before this one quote no others in their prompts.
+    quotes_from: usize,
+    /// From this request on the ids of the first ones come again.
+    again_from: usize,
     /// Microseconds at which somebody looks.
     looks: Vec<u64>,
 }
 
 fn case() -> impl Strategy<Value = Case> {
-    let one = (0u64..120_000, proptest::collection::vec((0u8..6, 1u32..90), 1..4), 1u32..90);
+    let one = (0u64..120_000, proptest::collection::vec((0u8..8, 1u32..90), 1..5), 1u32..90);
     (
         (6u32..60, 1u32..20, 1u32..40, 1u32..8),
         proptest::collection::vec(one, 1..25),
-        (proptest::collection::vec(0u64..400_000, 0..30), 0usize..25),
+        (proptest::collection::vec(0u64..400_000, 0..30), 0usize..40, 0usize..40),
         proptest::option::of(10_000u64..200_000),
     )
         .prop_map(
             |(
                 (kv_blocks, block_tokens, token_budget, max_running),
                 mut requests,
-                (mut looks, answers_from),
+                (mut looks, quotes_from, again_from),
                 timeout_us,
             )| {
                 requests.sort_by_key(|r| r.0);
@@ -52,10 +54,10 @@ fn case() -> impl Strategy<Value = Case> {
                     token_budget,
                     max_running,
                     timeout,
-                    protect_admitted: looks.len() % 2 == 0,
+                    protect_admitted: looks.len() % 4 == 0,
                     ..ShardConfig::default()
                 };
-                Case { config, requests, answers_from, looks }
+                Case { config, requests, quotes_from, again_from, looks }
             },
         )
 }
@@ -64,12 +66,16 @@ fn at(us: u64) -> Time {
     Time(us * 1_000_000)
 }
 
-/// Some content is a few keys, some the answers to the requests just before: as of a next turn that comes too soon.
-fn request(id: u64, prompt: &[(u8, u32)], output_tokens: u32, answers: bool) -> Arc<Request> {
+/// Some content is a few keys and the request's own turn; and, where `quotes`, the turns and answers of the requests just before: as
+/// of a next turn that comes too soon.
+fn request(id: u64, prompt: &[(u8, u32)], output_tokens: u32, quotes: bool) -> Arc<Request> {
+    let earlier = |n: u8| RequestId(id.saturating_sub(u64::from(n) - 3));
     let content = |n: u8| match n {
-        _ if !answers => ContentId::key(&n.to_string()),
-        0..3 => ContentId::key(&n.to_string()),
-        _ => ContentId::answer(RequestId(id.saturating_sub(u64::from(n) - 2))),
+        3 => ContentId::user(RequestId(id)),
+        4 => ContentId::new(format!("u:{id}/more")),
+        5.. if quotes && id % 2 == 0 => ContentId::user(earlier(n)),
+        5.. if quotes => ContentId::answer(earlier(n)),
+        _ => ContentId::key(&n.to_string()),
     };
     Arc::new(Request {
         id: RequestId(id),
@@ -124,11 +130,12 @@ fn drive<P: Pool>(case: &Case) -> (Vec<String>, u64) {
                 starts = shard.has_work().then_some(now);
             }
             1 => {
-                let (id, (_, prompt, output)) = arrivals.next().expect("was peeked");
+                let (place, (_, prompt, output)) = arrivals.next().expect("was peeked");
+                let id = if place < case.again_from { place } else { place - case.again_from };
                 shard.catch_up(now, false);
                 log.push(look(&shard, now));
                 match shard.enqueue(
-                    request(id as u64, prompt, *output, id >= case.answers_from),
+                    request(id as u64, prompt, *output, place >= case.quotes_from),
                     now,
                     id % 3 == 0,
                 ) {
@@ -162,12 +169,12 @@ proptest! {
 #[test]
 fn a_lone_request_takes_a_few_leaps() {
     let config = ShardConfig { kv_blocks: 100, ..ShardConfig::default() };
-    let case = Case { config, requests: vec![(0, vec![(0, 100)], 500)], answers_from: 0, looks: vec![] };
+    let case = Case { config, requests: vec![(0, vec![(0, 100)], 500)], quotes_from: 0, again_from: 9, looks: vec![] };
     assert_eq!(drive::<RunPool>(&case).1, 1 + 2 * 2);
     assert_eq!(drive::<BlockPool>(&case).1, 1 + 2 * 500);
     // A long prompt: all whole chunks, the rest, all decodes.
     let config = ShardConfig { token_budget: 16, ..config };
-    let case = Case { config, requests: vec![(0, vec![(0, 1000)], 500)], answers_from: 0, looks: vec![] };
+    let case = Case { config, requests: vec![(0, vec![(0, 1000)], 500)], quotes_from: 0, again_from: 9, looks: vec![] };
     assert_eq!(drive::<RunPool>(&case).1, 1 + 2 * 3);
     assert_eq!(drive::<BlockPool>(&case).1, 1 + 2 * (63 + 499));
 }

@@ -24,7 +24,7 @@ use crate::backend::BatchSeq;
 use crate::pool::{Pool, PoolUsage};
 use crate::recycle::recycle;
 use crate::{Backend, EngineError};
-use cr_trace::{Request, Time};
+use cr_trace::{Request, RequestId, Scope, Time};
 use leap::Leap;
 use sequence::Sequence;
 use std::collections::VecDeque;
@@ -170,8 +170,10 @@ pub struct Shard<P: Pool> {
     leaps: bool,
     /// Whether some request had the answer to another one in its prompt.
     answers_are_asked: bool,
-    /// Blocks of answers are published only as their sequence leaves: so far nobody could find them.
+    /// What a request alone has, its turn and its answer, is kept apart: so far nobody has asked for another one's.
     defers: bool,
+    /// The highest id so far: a request beyond it is a new one.
+    newest: Option<RequestId>,
     /// No request in the shard runs out of time before; none where there is no timeout or nobody to run out of it.
     expiry: Option<Time>,
     pending_tokens: u64,
@@ -189,15 +191,20 @@ impl<P: Pool> Shard<P> {
             (a, b) => a.or(b),
         };
         let mut pool = P::new(config.kv_blocks, config.block_tokens);
+        // How many blocks are spared can be seen at any time.
+        let defers = P::LEAPS && !config.protect_admitted;
         if config.protect_admitted {
             pool.protect_admitted();
+        }
+        if defers {
+            pool.keep_private();
         }
         Shard {
             pool,
             leaps: P::LEAPS && backend.timed().is_some(),
             answers_are_asked: false,
-            // How many blocks are spared can be seen at any time.
-            defers: P::LEAPS && !config.protect_admitted,
+            defers,
+            newest: None,
             expiry: None,
             config,
             backend,
@@ -218,9 +225,7 @@ impl<P: Pool> Shard<P> {
     /// A request that could not be served even by an empty shard.
     pub fn enqueue(&mut self, request: Arc<Request>, arrival: Time, admitted: bool) -> Result<(), Rejection> {
         self.config.fits(&request)?;
-        if !self.answers_are_asked && leap::has_answers(&request) {
-            self.expose_answers();
-        }
+        self.look_for_quotes(&request);
         let held = self.pool.open(&request, admitted);
         let sequence = Sequence::new(request, arrival, admitted, held);
         self.pending_tokens += sequence.pending();
@@ -231,13 +236,20 @@ impl<P: Pool> Shard<P> {
         Ok(())
     }
 
-    /// Somebody may look for blocks of answers from now on.
-    fn expose_answers(&mut self) {
-        self.answers_are_asked = true;
-        if std::mem::take(&mut self.defers) {
-            self.forget_sums();
-            self.running.iter_mut().for_each(|sequence| sequence.publish(&mut self.pool));
+    /// Before a request is opened: where it may ask for another one's turn or answer, everything can be found from now on.
+    fn look_for_quotes(&mut self, request: &Request) {
+        self.answers_are_asked = self.answers_are_asked || leap::has_answers(request);
+        if !self.defers {
+            return;
         }
+        if self.newest < Some(request.id) && !quotes(request) {
+            self.newest = Some(request.id);
+            return;
+        }
+        self.defers = false;
+        self.forget_sums();
+        self.pool.expose();
+        self.running.iter_mut().for_each(|sequence| sequence.expose(&mut self.pool));
     }
 
     /// Whether a step is in progress.
@@ -363,4 +375,13 @@ impl<P: Pool> Shard<P> {
         }
         self.pool.clear();
     }
+}
+
+/// Whether a prompt has the answer to another request, or another one's turn.
+fn quotes(request: &Request) -> bool {
+    request.prompt.iter().map(|segment| segment.content()).any(|content| match content.scope() {
+        Some(Scope::Answer) => true,
+        Some(Scope::User) => content.request_number() != Some(request.id.0),
+        _ => false,
+    })
 }

@@ -82,6 +82,8 @@ impl<P: Pool> Shard<P> {
 
     fn preempt_last(&mut self) {
         let Some(mut sequence) = self.running.pop() else { return };
+        // It will come back and look for what it has computed.
+        sequence.expose(&mut self.pool);
         sequence.release(&mut self.pool);
         sequence.computed = 0;
         sequence.in_step = 0;

@@ -132,9 +132,16 @@ impl<H> Sequence<H> {
         Some(found)
     }
 
+    /// Publishes all that has been computed, also what was to be kept apart.
+    pub(super) fn expose<P: Pool<Held = H>>(&mut self, pool: &mut P) {
+        pool.disclose(&mut self.rest.held);
+        self.publishes_at = 0;
+        self.publish(pool);
+    }
+
     /// Publishes what has been computed and lets go of everything.
     pub(super) fn release<P: Pool<Held = H>>(&mut self, pool: &mut P) {
-        pool.settle(&mut self.rest.held, self.room);
+        pool.settle(&mut self.rest.held, self.room, self.computed);
         self.publish(pool);
         pool.release(&mut self.rest.held);
         (self.room, self.publishes_at) = (0, u32::MAX);

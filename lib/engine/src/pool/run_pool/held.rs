@@ -31,8 +31,8 @@ pub(super) struct Share {
 pub struct HeldRuns {
     stretches: SmallVec<[Stretch; 6]>,
     /// A hash of the whole prompt, which the answer goes on from.
-    history: u64,
-    request: RequestId,
+    pub(super) history: u64,
+    pub(super) request: RequestId,
     pub(super) admitted: bool,
     /// The pool's protection when this was opened: one that has been lifted since spares nothing.
     pub(super) protection: u32,
@@ -44,6 +44,10 @@ pub struct HeldRuns {
     pub(super) blocks: u32,
     /// Leading blocks that are full of tokens known so far: the prompt's, then those published of the answer.
     pub(super) named: u32,
+    /// The first block that ends in what no other request has, as far as the request tells.
+    pub(super) private_from: u32,
+    /// Blocks full of computed tokens, as last told.
+    pub(super) full: u32,
     /// A block that could not be found, and how much the pool had seen published by then: until more is, it cannot be.
     pub(super) absent: (u32, u64),
 }
@@ -53,7 +57,11 @@ impl HeldRuns {
     pub(super) fn new(request: &Request, admitted: bool, block_tokens: u32) -> HeldRuns {
         let mut stretches: SmallVec<[Stretch; 6]> = SmallVec::with_capacity(request.prompt.len() + 1);
         let (mut history, mut tokens, mut named) = (0, 0, 0);
+        let mut private_from = None;
         for segment in &request.prompt {
+            if private_from.is_none() && segment.content().request_number() == Some(request.id.0) {
+                private_from = Some(tokens / block_tokens);
+            }
             let name = mix64(history ^ segment.content().hash64());
             history = mix64(name ^ u64::from(segment.tokens()));
             tokens += segment.tokens();
@@ -73,6 +81,9 @@ impl HeldRuns {
             published: 0,
             blocks: 0,
             named,
+            // What follows the prompt is the answer.
+            private_from: private_from.unwrap_or(named),
+            full: 0,
             absent: (0, 0),
         }
     }

@@ -43,6 +43,12 @@ impl RunList {
         (self.oldest != NONE).then_some(self.oldest)
     }
 
+    /// The run used next after this one.
+    pub(super) fn newer(&self, run: u32) -> Option<u32> {
+        let next = self.get(run).next;
+        (next != NONE).then_some(next)
+    }
+
     #[inline]
     pub(super) fn get(&self, run: u32) -> Run {
         self.runs[run as usize]

@@ -11,11 +11,13 @@
 //! * What a sequence holds of a node is a number of leading blocks, so what all of them hold is the greatest such
 //!   number. The blocks beyond it are cached: runs of them, one for each release, are linked in order of last use.
 //!   Eviction takes the oldest run from its end, which is the deepest first among blocks of one release.
+//! * Blocks that only their own request could ask for are no nodes, just runs: see [`private`].
 
 mod held;
 mod lru;
 mod node;
 mod parts;
+mod private;
 
 pub use held::HeldRuns;
 
@@ -26,6 +28,7 @@ use held::{Share, Stretch, stretch_of};
 use lru::RunList;
 use node::Node;
 use parts::Parts;
+use private::TAIL;
 use smallvec::SmallVec;
 
 /// A pool that keeps runs of blocks: for backends that need no block table.
@@ -36,6 +39,8 @@ pub struct RunPool {
     free: u32,
     cached: u32,
     parts: Parts,
+    /// Whether what only one request can ask for is kept apart; see [`Pool::keep_private`].
+    private: bool,
     /// Which protection is in force, counted from 1; 0 where nothing is protected.
     protection: u32,
     /// Blocks that are spared, referenced or cached.
@@ -169,6 +174,13 @@ impl RunPool {
             let keep = to - (to - from).min(left);
             record.to = keep;
             left -= to - keep;
+            if number == TAIL {
+                admitted += self.parts.tails[run as usize].admitted_of(to - keep);
+                if keep == from {
+                    list.remove(run);
+                }
+                continue;
+            }
             let node = &mut self.parts.nodes[number as usize];
             admitted += node.admitted.saturating_sub(keep);
             if keep == from {
@@ -317,6 +329,7 @@ impl Pool for RunPool {
             free: blocks,
             cached: 0,
             parts: Parts::take(),
+            private: false,
             protection: 0,
             protected: 0,
             uses: 0,
@@ -336,7 +349,7 @@ impl Pool for RunPool {
     #[inline]
     fn admit(&mut self, held: &mut HeldRuns, tokens: u32, most_cached: u32) -> Option<u32> {
         debug_assert!(held.blocks == 0, "a sequence is admitted holding nothing");
-        let most = most_cached.min(held.named);
+        let most = most_cached.min(held.named).min(self.public(held));
         let path = self.find(held.stretches(), most);
         let (mut found, mut idle) = (0, 0);
         for share in &path {
@@ -392,9 +405,22 @@ impl Pool for RunPool {
     }
 
     #[inline]
-    fn settle(&mut self, held: &mut HeldRuns, room: u32) {
+    fn settle(&mut self, held: &mut HeldRuns, room: u32, computed: u32) {
         // A room beyond all numbers is rounded down to the last one: up again.
         held.blocks = self.blocks_for(room);
+        held.full = computed / self.block_tokens;
+    }
+
+    fn keep_private(&mut self) {
+        self.private = true;
+    }
+
+    fn expose(&mut self) {
+        self.expose_tails();
+    }
+
+    fn disclose(&self, held: &mut HeldRuns) {
+        held.private_from = u32::MAX;
     }
 
     #[inline]
@@ -409,6 +435,9 @@ impl Pool for RunPool {
 
     #[inline]
     fn publishes_at(&self, held: &HeldRuns) -> u32 {
+        if held.published >= self.public(held) {
+            return u32::MAX;
+        }
         (held.published + 1).saturating_mul(self.block_tokens)
     }
 
@@ -424,7 +453,7 @@ impl Pool for RunPool {
 
     #[inline]
     fn meets(&self, held: &mut HeldRuns, computed: u32) -> bool {
-        let full = computed / self.block_tokens;
+        let full = (computed / self.block_tokens).min(self.public(held));
         if full <= held.published {
             return false;
         }
@@ -440,7 +469,7 @@ impl Pool for RunPool {
 
     #[inline]
     fn publish(&mut self, held: &mut HeldRuns, computed: u32) {
-        let full = computed / self.block_tokens;
+        let full = (computed / self.block_tokens).min(self.public(held));
         while held.published < full {
             let block = held.published;
             let at = stretch_of(held.stretches_to(full), block);
@@ -455,10 +484,11 @@ impl Pool for RunPool {
     #[inline]
     fn release(&mut self, held: &mut HeldRuns) {
         // Deepest first, so that among blocks of one release the deepest is evicted first.
+        let tail = self.let_tail_go(held);
         while let Some(share) = held.path.pop() {
             self.let_go(share);
         }
-        self.free += held.blocks - held.published;
+        self.free += held.blocks - held.published - tail;
         held.blocks = 0;
         held.published = 0;
     }

@@ -5,6 +5,7 @@
 
 use super::lru::RunList;
 use super::node::Node;
+use super::private::Tail;
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 
@@ -24,6 +25,8 @@ pub(super) struct Parts {
     /// Nodes by their first block.
     pub(super) index: FxHashMap<u64, u32>,
     pub(super) lru: RunList,
+    /// What the runs that are tails hold, by the number of the run.
+    pub(super) tails: Vec<Tail>,
     /// Cached runs that eviction spares; empty without protection.
     pub(super) spared: RunList,
 }
