@@ -5,6 +5,7 @@
 //! shard: a step ends, or one is to start. Kinds that come from elsewhere are here only to be compared with.
 
 use cr_trace::{ShardId, Time};
+use std::collections::VecDeque;
 
 /// What happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,58 +24,83 @@ pub(crate) enum Kind {
 /// When, what, and which.
 pub(crate) type Entry = (Time, Kind, u32);
 
-/// No entry: later than every other.
-const NONE: u128 = u128::MAX;
+/// No time: later than every other.
+const NEVER: Time = Time::MAX;
 
-/// The next step event of every shard: a tournament in which the earliest wins, so that a change costs one walk from the
-/// shard's leaf to the root.
+/// The next step event of every shard.
 #[derive(Debug)]
 pub(crate) struct Agenda {
-    /// Node n has the winner of nodes 2n and 2n + 1; the leaves are the upper half, one a shard.
-    winners: Vec<u128>,
-}
-
-fn packed(time: Time, kind: Kind, shard: ShardId) -> u128 {
-    u128::from(time.0) << 64 | (kind as u128) << 32 | u128::from(shard.0)
-}
-
-fn unpacked(entry: u128) -> Entry {
-    let kind = match (entry >> 32) as u32 {
-        0 => Kind::StepEnd,
-        1 => Kind::Due,
-        2 => Kind::Arrival,
-        _ => Kind::StepStart,
-    };
-    (Time((entry >> 64) as u64), kind, entry as u32)
+    /// When steps end, as a tournament in which the earliest wins, so that a change costs one walk from the shard's leaf to the
+    /// root: node n has the lesser of nodes 2n and 2n + 1; the leaves are the upper half, one a shard.
+    ends: Vec<Time>,
+    /// Steps that are to start, in order. Whatever is put down here is for the present instant, so these are few.
+    starts: VecDeque<(Time, ShardId)>,
+    /// Which shards have an entry there.
+    is_to_start: Vec<bool>,
 }
 
 impl Agenda {
     /// Nothing to do on any of this many shards.
     pub(crate) fn new(shards: usize) -> Agenda {
-        Agenda { winners: vec![NONE; 2 * shards.next_power_of_two()] }
+        let leaves = shards.next_power_of_two();
+        Agenda { ends: vec![NEVER; 2 * leaves], starts: VecDeque::new(), is_to_start: vec![false; leaves] }
     }
 
-    /// A step of the shard ends or starts at that time; replaces what was known of the shard.
-    pub(crate) fn set(&mut self, shard: ShardId, time: Time, kind: Kind) {
-        self.put(shard, packed(time, kind, shard));
+    /// The step of the shard ends at that time; replaces what was known of the shard.
+    pub(crate) fn ends(&mut self, shard: ShardId, time: Time) {
+        self.forget_start(shard);
+        self.put(shard, time.min(Time(NEVER.0 - 1)));
+    }
+
+    /// The shard starts a step at that time; replaces what was known of the shard.
+    pub(crate) fn starts(&mut self, shard: ShardId, time: Time) {
+        self.clear(shard);
+        let place = match self.starts.back() {
+            Some(&last) if (time, shard) < last => {
+                self.starts.partition_point(|&entry| entry < (time, shard))
+            }
+            _ => self.starts.len(),
+        };
+        self.starts.insert(place, (time, shard));
+        self.is_to_start[shard.index()] = true;
     }
 
     /// Nothing is known of the shard any more.
     pub(crate) fn clear(&mut self, shard: ShardId) {
-        self.put(shard, NONE);
+        self.forget_start(shard);
+        self.put(shard, NEVER);
     }
 
-    fn put(&mut self, shard: ShardId, entry: u128) {
-        let mut node = self.winners.len() / 2 + shard.index();
-        self.winners[node] = entry;
+    fn forget_start(&mut self, shard: ShardId) {
+        if !std::mem::take(&mut self.is_to_start[shard.index()]) {
+            return;
+        }
+        // Mostly it is this one's turn.
+        if self.starts.pop_front_if(|(_, first)| *first == shard).is_none() {
+            self.starts.retain(|&(_, other)| other != shard);
+        }
+    }
+
+    fn put(&mut self, shard: ShardId, time: Time) {
+        let mut node = self.ends.len() / 2 + shard.index();
+        self.ends[node] = time;
         while node > 1 {
-            let winner = self.winners[node].min(self.winners[node ^ 1]);
+            let winner = self.ends[node].min(self.ends[node ^ 1]);
             node /= 2;
-            if self.winners[node] == winner {
+            if self.ends[node] == winner {
                 break;
             }
-            self.winners[node] = winner;
+            self.ends[node] = winner;
         }
+    }
+
+    /// The first shard whose step ends at that time, which is the earliest.
+    fn first_that_ends_at(&self, time: Time) -> u32 {
+        let mut node = 1;
+        while node < self.ends.len() / 2 {
+            node = 2 * node + usize::from(self.ends[2 * node] != time);
+        }
+        (node - self.ends.len() / 2) as u32
     }
 
     /// The earliest event, things that are known elsewhere included: when the next request arrives, and when the next thing is
@@ -82,10 +108,21 @@ impl Agenda {
     /// prolongs a run.
     #[inline]
     pub(crate) fn next(&self, arrival: Option<Time>, due: Option<Time>) -> Option<Entry> {
-        let other = |time: Option<Time>, kind| time.map_or(NONE, |time| packed(time, kind, ShardId(0)));
         // A single leaf is node 1, the root.
-        let traffic = self.winners[1].min(other(arrival, Kind::Arrival));
-        (traffic != NONE).then(|| unpacked(traffic.min(other(due, Kind::Due))))
+        let end = self.ends[1];
+        let start = self.starts.front().map_or(NEVER, |&(time, _)| time);
+        let (arrival, due) = (arrival.unwrap_or(NEVER), due.unwrap_or(NEVER));
+        let traffic = end.min(start).min(arrival);
+        let time = traffic.min(due);
+        if traffic == NEVER {
+            return None;
+        }
+        Some(match time {
+            _ if time == end => (time, Kind::StepEnd, self.first_that_ends_at(end)),
+            _ if time == due => (time, Kind::Due, 0),
+            _ if time == arrival => (time, Kind::Arrival, 0),
+            _ => (time, Kind::StepStart, self.starts.front().map_or(0, |&(_, shard)| shard.0)),
+        })
     }
 }
 
@@ -104,7 +141,8 @@ mod tests {
                 let shard = ShardId(shard % shards as u32);
                 let entry = change.map(|(time, end)| (Time(time), if end { Kind::StepEnd } else { Kind::StepStart }));
                 match entry {
-                    Some((time, kind)) => agenda.set(shard, time, kind),
+                    Some((time, Kind::StepEnd)) => agenda.ends(shard, time),
+                    Some((time, _)) => agenda.starts(shard, time),
                     None => agenda.clear(shard),
                 }
                 naive[shard.index()] = entry.map(|(time, kind)| (time, kind, shard.0));

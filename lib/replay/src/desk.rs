@@ -90,7 +90,10 @@ impl<'a, S: Serving, I: Iterator<Item = Result<Arc<Request>, TraceError>>> Desk<
     /// When the next thing known beforehand is due. It counts only while there is traffic.
     pub(crate) fn next_due(&self) -> Option<Time> {
         let plan = self.control.as_ref().map(Control::ends_at);
-        [self.timetable.next_at(), plan].into_iter().flatten().min()
+        match (self.timetable.next_at(), plan) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        }
     }
 
     /// An idle shard that has been handed something; each once.

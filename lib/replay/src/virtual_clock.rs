@@ -66,19 +66,19 @@ impl<'a, I: Iterator<Item = Result<Arc<Request>, TraceError>>> VirtualClock<'a, 
         }
         while let Some((shard, end)) = self.desk.fleet.next_moved() {
             match end {
-                Some(end) => self.agenda.set(shard, end, Kind::StepEnd),
+                Some(end) => self.agenda.ends(shard, end),
                 None => self.agenda.clear(shard),
             }
         }
         while let Some(shard) = self.desk.next_woken() {
-            self.agenda.set(shard, self.desk.now, Kind::StepStart);
+            self.agenda.starts(shard, self.desk.now);
         }
         Ok(true)
     }
 
     fn start_step(&mut self, shard: ShardId) -> Result<(), ReplayError> {
         match self.desk.fleet.start_step(shard, self.desk.now, &mut self.departed)? {
-            Some(end) => self.agenda.set(shard, end, Kind::StepEnd),
+            Some(end) => self.agenda.ends(shard, end),
             None => self.agenda.clear(shard),
         }
         self.see_off(shard)
@@ -86,7 +86,7 @@ impl<'a, I: Iterator<Item = Result<Arc<Request>, TraceError>>> VirtualClock<'a, 
 
     fn end_step(&mut self, shard: ShardId, now: Time) -> Result<(), ReplayError> {
         if self.desk.fleet.end_step(shard, now, &mut self.departed) {
-            self.agenda.set(shard, now, Kind::StepStart);
+            self.agenda.starts(shard, now);
         } else {
             self.agenda.clear(shard);
         }

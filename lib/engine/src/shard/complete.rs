@@ -49,7 +49,8 @@ impl<P: Pool> Shard<P> {
         if decodes_again {
             self.forget_sums();
         }
-        if any_done {
+        // One that is done with its first token ends the sums.
+        if any_done && !self.let_go_together(now, departed) {
             self.let_go(now, departed);
         }
     }
@@ -62,12 +63,22 @@ impl<P: Pool> Shard<P> {
                 at += 1;
                 continue;
             }
-            let mut sequence = self.running.remove(at);
-            sequence.release(&mut self.pool);
-            let in_time = self.config.timeout.is_none_or(|timeout| now <= sequence.rest.arrival + timeout);
-            self.totals.requests += u64::from(in_time);
-            self.depart(sequence, now, in_time, departed);
+            let sequence = self.running.remove(at);
+            self.finish(sequence, now, departed);
         }
+    }
+
+    /// One that has all its tokens lets go of its blocks and leaves.
+    pub(super) fn finish(
+        &mut self,
+        mut sequence: Sequence<P::Held>,
+        now: Time,
+        departed: &mut Vec<Departed>,
+    ) {
+        sequence.release(&mut self.pool);
+        let in_time = self.config.timeout.is_none_or(|timeout| now <= sequence.arrival + timeout);
+        self.totals.requests += u64::from(in_time);
+        self.depart(sequence, now, in_time, departed);
     }
 
     /// Writes down how a request left.
@@ -83,7 +94,7 @@ impl<P: Pool> Shard<P> {
         self.backend.forget(&rest.request);
         departed.push(Departed {
             admitted: rest.admitted,
-            arrival: rest.arrival,
+            arrival: sequence.arrival,
             scheduled_at: rest.scheduled_at,
             first_token_at: rest.first_token_at,
             left_at: now,

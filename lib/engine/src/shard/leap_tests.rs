@@ -169,12 +169,24 @@ proptest! {
 #[test]
 fn a_lone_request_takes_a_few_leaps() {
     let config = ShardConfig { kv_blocks: 100, ..ShardConfig::default() };
-    let case = Case { config, requests: vec![(0, vec![(0, 100)], 500)], quotes_from: 0, again_from: 9, looks: vec![] };
+    let case = Case {
+        config,
+        requests: vec![(0, vec![(0, 100)], 500)],
+        quotes_from: 0,
+        again_from: 9,
+        looks: vec![],
+    };
     assert_eq!(drive::<RunPool>(&case).1, 1 + 2 * 2);
     assert_eq!(drive::<BlockPool>(&case).1, 1 + 2 * 500);
     // A long prompt: all whole chunks, the rest, all decodes.
     let config = ShardConfig { token_budget: 16, ..config };
-    let case = Case { config, requests: vec![(0, vec![(0, 1000)], 500)], quotes_from: 0, again_from: 9, looks: vec![] };
+    let case = Case {
+        config,
+        requests: vec![(0, vec![(0, 1000)], 500)],
+        quotes_from: 0,
+        again_from: 9,
+        looks: vec![],
+    };
     assert_eq!(drive::<RunPool>(&case).1, 1 + 2 * 3);
     assert_eq!(drive::<BlockPool>(&case).1, 1 + 2 * (63 + 499));
 }

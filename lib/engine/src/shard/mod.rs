@@ -159,6 +159,8 @@ pub struct Shard<P: Pool> {
     pool: P,
     backend: Box<dyn Backend>,
     waiting: VecDeque<Sequence<P::Held>>,
+    /// Whoever waits arrived no later than those behind it, which only faults and preemptions can change.
+    queue_in_order: bool,
     running: Vec<Sequence<P::Held>>,
     /// What steps need to know of the sequences that decode.
     steady: Steady,
@@ -209,6 +211,7 @@ impl<P: Pool> Shard<P> {
             config,
             backend,
             waiting: VecDeque::new(),
+            queue_in_order: true,
             running: Vec::new(),
             steady: Steady::new(config.block_tokens),
             batch: Vec::new(),
@@ -229,6 +232,8 @@ impl<P: Pool> Shard<P> {
         let held = self.pool.open(&request, admitted);
         let sequence = Sequence::new(request, arrival, admitted, held);
         self.pending_tokens += sequence.pending();
+        let in_order = self.waiting.back().is_none_or(|last| last.arrival <= arrival);
+        self.queue_in_order = in_order && (self.queue_in_order || self.waiting.is_empty());
         self.waiting.push_back(sequence);
         if let Some(timeout) = self.config.timeout {
             self.expiry = Some(self.expiry.unwrap_or(Time::MAX).min(arrival + timeout));

@@ -15,22 +15,29 @@ impl<P: Pool> Shard<P> {
         if self.expiry.is_none_or(|expiry| now < expiry) {
             return;
         }
-        let late = |arrival: Time| arrival + timeout <= now;
-        if self.running.iter().any(|s| late(s.rest.arrival)) {
+        let late = |s: &Sequence<P::Held>| s.arrival + timeout <= now;
+        if self.running.iter().any(late) {
             self.forget_sums();
-            for mut sequence in self.running.extract_if(.., |s| late(s.rest.arrival)).collect::<Vec<_>>() {
+            for mut sequence in self.running.extract_if(.., |s| late(s)).collect::<Vec<_>>() {
                 sequence.release(&mut self.pool);
                 self.depart(sequence, now, false, departed);
             }
         }
-        if self.waiting.iter().any(|s| late(s.rest.arrival)) {
-            let (gone, kept): (Vec<_>, Vec<_>) = self.waiting.drain(..).partition(|s| late(s.rest.arrival));
+        if !self.queue_in_order && self.waiting.iter().any(late) {
+            let (gone, kept): (Vec<_>, Vec<_>) = self.waiting.drain(..).partition(late);
             self.waiting = kept.into();
             for sequence in gone {
                 self.depart(sequence, now, false, departed);
             }
         }
-        self.expiry = self.running.iter().chain(&self.waiting).map(|s| s.rest.arrival + timeout).min();
+        while self.queue_in_order
+            && let Some(sequence) = self.waiting.pop_front_if(|s| late(s))
+        {
+            self.depart(sequence, now, false, departed);
+        }
+        let looked_at = if self.queue_in_order { self.waiting.len().min(1) } else { self.waiting.len() };
+        let left = self.running.iter().chain(self.waiting.range(..looked_at));
+        self.expiry = left.map(|s| s.arrival + timeout).min();
     }
 
     /// Decides for every sequence how many tokens it feeds (`in_step`), and sums up what the step does.
@@ -90,6 +97,7 @@ impl<P: Pool> Shard<P> {
         sequence.decodes = false;
         sequence.rest.preemptions += 1;
         self.totals.preemptions += 1;
+        self.queue_in_order &= self.waiting.front().is_none_or(|front| sequence.arrival <= front.arrival);
         self.waiting.push_front(sequence);
     }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 /// rest elsewhere: steps walk over the whole batch.
 pub(super) struct Sequence<H> {
     pub(super) rest: Box<Rest<H>>,
+    pub(super) arrival: Time,
     pub(super) prompt_tokens: u32,
     /// Tokens to decode.
     pub(super) output_tokens: u32,
@@ -31,7 +32,6 @@ pub(super) struct Sequence<H> {
 /// What a request's joining, first token, blocks and leaving are about.
 pub(super) struct Rest<H> {
     pub(super) request: Arc<Request>,
-    pub(super) arrival: Time,
     pub(super) admitted: bool,
     /// What it holds of the pool; how much, only [`Sequence::release`] tells.
     pub(super) held: H,
@@ -45,6 +45,7 @@ pub(super) struct Rest<H> {
 impl<H> Sequence<H> {
     pub(super) fn new(request: Arc<Request>, arrival: Time, admitted: bool, held: H) -> Sequence<H> {
         Sequence {
+            arrival,
             prompt_tokens: request.prompt_tokens() as u32,
             output_tokens: request.output_tokens,
             room: 0,
@@ -56,7 +57,6 @@ impl<H> Sequence<H> {
             decodes: false,
             rest: Box::new(Rest {
                 request,
-                arrival,
                 admitted,
                 held,
                 cached: 0,
@@ -160,11 +160,24 @@ impl<H> Sequence<H> {
     /// So many tokens more have been decoded, one a step, and fed but for the last one.
     #[inline]
     pub(super) fn decode(&mut self, tokens: u32) {
-        self.computed += tokens;
-        self.generated += tokens;
+        self.computed = self.computed.wrapping_add(tokens);
+        self.generated = self.generated.wrapping_add(tokens);
         // Whatever was computed again after a preemption was computed before decoding went on.
-        debug_assert!(self.reached < self.computed || tokens == 0);
+        debug_assert!(self.reached <= self.computed);
         self.reached = self.computed;
+    }
+
+    /// Writes it as it was so many decoded tokens ago, even if it was not there yet; [`Sequence::decode`] makes up for it.
+    #[inline]
+    pub(super) fn take_back(&mut self, tokens: u32) {
+        self.computed = self.computed.wrapping_sub(tokens);
+        self.generated = self.generated.wrapping_sub(tokens);
+    }
+
+    /// Tokens still to decode, once it has decoded so many more than are written down.
+    #[inline]
+    pub(super) fn left(&self, more: u32) -> u32 {
+        self.output_tokens.wrapping_sub(self.generated.wrapping_add(more))
     }
 
     /// Tokens up to `to` have been computed: for the first time, or again.

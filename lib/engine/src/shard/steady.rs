@@ -8,13 +8,15 @@
 //! Blocks, too: a decoding sequence has just as many as its tokens fill, so it needs another one exactly when its number of
 //! tokens is a multiple of a block's. How many are at which remainder is counted; steps turn the remainders.
 //!
-//! What is not written down in the sequences themselves is how many steps they have taken together ([`Shard::write_down`]).
+//! What is not written down in the sequences themselves is how many steps they have taken together ([`Shard::write_down`]); one
+//! that joins is written as if it had taken them, too, and one that leaves takes its part out of the sums.
 //! Where a block is missing, and where blocks of answers are published as they are decoded, sequences are stepped one by one.
 
-use super::Shard;
 use super::schedule::Survey;
 use super::sequence::Sequence;
+use super::{Departed, Shard};
 use crate::pool::Pool;
+use cr_trace::Time;
 
 /// Larger blocks are not counted by remainders.
 const MOST_BLOCK_TOKENS: u32 = 64;
@@ -30,7 +32,7 @@ pub(super) struct Steady {
     context: u64,
     /// Steps until the first of them has all its tokens.
     first_done: u32,
-    /// Steps that all have taken and that are not written down in them.
+    /// Steps that all have taken and that are not written down in them, counted around the end of the numbers.
     ahead: u32,
     /// Whether they are part of a step in progress.
     in_step: bool,
@@ -76,15 +78,28 @@ impl Steady {
 
     /// One more decodes, with so many computed tokens, and so many steps until it has all its tokens.
     fn add(&mut self, computed: u32, left: u32) {
+        self.first_done = if self.decoding == 0 { left } else { self.first_done.min(left) };
         self.decoding += 1;
         self.context += u64::from(computed);
-        self.first_done = self.first_done.min(left);
-        let block_tokens = self.remainders.len();
-        let mut at = self.border + computed as usize % block_tokens;
-        if at >= block_tokens {
-            at -= block_tokens;
-        }
+        let at = self.place_of(computed);
         self.remainders[at] += 1;
+    }
+
+    /// One of them, with so many computed tokens, decodes no more.
+    fn leave(&mut self, computed: u32) {
+        self.decoding -= 1;
+        self.context -= u64::from(computed);
+        let at = self.place_of(computed);
+        self.remainders[at] -= 1;
+    }
+
+    /// The place in the ring of those with so many computed tokens.
+    #[inline]
+    fn place_of(&self, computed: u32) -> usize {
+        let block_tokens = self.remainders.len();
+        // The remainder of a small number by a small one, which has a faster instruction.
+        let at = self.border + (computed % block_tokens as u32) as usize;
+        if at >= block_tokens { at - block_tokens } else { at }
     }
 
     /// The place in the ring of those that lack `tokens` tokens to a whole block.
@@ -122,7 +137,7 @@ impl Steady {
     fn pass(&mut self, steps: u32) {
         self.context += self.decoding as u64 * u64::from(steps);
         self.first_done = self.first_done.saturating_sub(steps);
-        self.ahead += steps;
+        self.ahead = self.ahead.wrapping_add(steps);
         self.border = self.lacking(steps);
     }
 }
@@ -167,26 +182,46 @@ impl<P: Pool> Shard<P> {
         Some(steady.decoding)
     }
 
-    /// The step has ended: whether a sequence that decodes has all its tokens, as far as sums tell; then these hold no longer.
+    /// The step has ended: whether a sequence that decodes has all its tokens, as far as sums tell.
     pub(super) fn some_are_done(&mut self) -> bool {
         self.steady.in_step = false;
-        let done = self.steady.on && self.steady.decoding > 0 && self.steady.first_done == 0;
-        if done {
-            self.forget_sums();
+        self.steady.on && self.steady.decoding > 0 && self.steady.first_done == 0
+    }
+
+    /// Takes those that have all their tokens out of the batch and out of the sums; false where there are no sums.
+    pub(super) fn let_go_together(&mut self, now: Time, departed: &mut Vec<Departed>) -> bool {
+        if !self.steady.on {
+            return false;
         }
-        done
+        let (mut at, ahead) = (0, self.steady.ahead);
+        self.steady.first_done = u32::MAX;
+        while at < self.steady.decoding {
+            let left = self.running[at].left(ahead);
+            if left > 0 {
+                self.steady.first_done = self.steady.first_done.min(left);
+                at += 1;
+                continue;
+            }
+            let mut sequence = self.running.remove(at);
+            sequence.decode(ahead);
+            sequence.has_room(sequence.computed, self.config.block_tokens);
+            self.steady.leave(sequence.computed);
+            self.finish(sequence, now, departed);
+        }
+        true
     }
 
     /// A prompt has been computed, and its sequence, the first one that did not decode, has its first token.
     pub(super) fn joins_together(&mut self, at: usize) {
-        if self.steady.on {
-            self.write_down();
-            let sequence = &mut self.running[at];
-            if sequence.is_done() {
-                self.steady.on = false;
-            } else {
-                self.steady.join(sequence);
-            }
+        if !self.steady.on {
+            return;
+        }
+        let sequence = &mut self.running[at];
+        if sequence.is_done() {
+            self.forget_sums();
+        } else {
+            self.steady.join(sequence);
+            sequence.take_back(self.steady.ahead);
         }
     }
 
@@ -222,14 +257,19 @@ mod tests {
         #[test]
         fn sums_are_those_of_the_sequences(
             block_tokens in 1u32..=MOST_BLOCK_TOKENS,
-            script in proptest::collection::vec((0u32..500, 1u32..200, 0u32..2, proptest::option::of(0u32..300)), 1..40),
+            script in proptest::collection::vec((0u32..500, 1u32..200, 0u32..2, proptest::option::of(0u32..300), any::<bool>()), 1..40),
         ) {
             let mut steady = Steady { first_done: u32::MAX, ..Steady::new(block_tokens) };
             let mut naive: Vec<(u32, u32)> = Vec::new();
-            for (steps, left, granted, joins) in script {
+            for (steps, left, granted, joins, leaves) in script {
                 if let Some(computed) = joins {
                     steady.add(computed, left);
                     naive.push((computed, left));
+                }
+                if leaves && naive.len() > 1 {
+                    // Never the one that is done first, whom the shard looks for itself.
+                    let last = (0..naive.len()).max_by_key(|&at| naive[at].1).unwrap_or(0);
+                    steady.leave(naive.remove(last).0);
                 }
                 let filled = |tokens: u32| -> u32 { naive.iter().map(|(computed, _)| (computed + tokens).div_ceil(block_tokens)).sum() };
                 prop_assert_eq!(steady.at_border(), filled(1) - filled(0));

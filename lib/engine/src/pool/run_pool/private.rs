@@ -104,10 +104,7 @@ impl RunPool {
     fn make_node(&mut self, run: u32) {
         let Tail { after, first, turn, history, request, admitted } = self.parts.tails[run as usize];
         let blocks = self.parts.lru.get(run).to;
-        let answer = Stretch {
-            name: mix64(history ^ ContentId::answer(request).hash64()),
-            end: u32::MAX,
-        };
+        let answer = Stretch { name: mix64(history ^ ContentId::answer(request).hash64()), end: u32::MAX };
         let both = [turn, answer];
         let stretches = if turn.end > first { &both[..] } else { &both[1..] };
         // The node before it is still there: its blocks were let go after these.
