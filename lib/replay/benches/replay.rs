@@ -1,7 +1,7 @@
 //! A simulated fleet, the trace's parsing included: requests a second.
 //!
 //! `conversation` is the Mooncake conversation trace where `CR_TRACES` names a folder that has it, on 8 shards of 4,000
-//! blocks of 512 tokens. `chat` needs no file: short prompts, blocks of 16 tokens. `primary` is a cell of the paper's primary
+//! blocks of 512 tokens; `conversation_parsed` is the fleet alone, its requests in memory. `chat` needs no file: short prompts, blocks of 16 tokens. `primary` is a cell of the paper's primary
 //! suite, generation included: 30 shards of 40,071 blocks of 16 tokens, 128 keys, prompts of four segments, a plan from the
 //! first quarter. `primary_stepwise` is the same on the simulator's slow twin.
 
@@ -11,7 +11,7 @@ use cr_replay::sink::NoSink;
 use cr_replay::{Fleet, PlanFrom, RunSpec, run};
 use cr_report::events::{Header, SCHEMA};
 use cr_trace::mooncake::{BlockKey, Dialect, MooncakeImport, MooncakeReader};
-use cr_trace::{Request, TraceReader};
+use cr_trace::{Request, TraceError, TraceReader};
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use std::fmt::Write;
@@ -36,6 +36,18 @@ fn native(requests: impl Iterator<Item = Request>) -> (String, usize) {
 
 /// Parses and replays; the number of finished requests.
 fn replay(text: &str, policy: &str, shards: u32, block_tokens: u32, kv_blocks: u32) -> u64 {
+    let trace = TraceReader::new(text.as_bytes(), "bench").expect("is a trace");
+    serve(trace, policy, shards, block_tokens, kv_blocks)
+}
+
+/// Replays; the number of finished requests.
+fn serve<R: Into<Arc<Request>>>(
+    trace: impl Iterator<Item = Result<R, TraceError>>,
+    policy: &str,
+    shards: u32,
+    block_tokens: u32,
+    kv_blocks: u32,
+) -> u64 {
     let config = ShardConfig { block_tokens, kv_blocks, ..ShardConfig::default() };
     let cost = Arc::new(CostModel::by_name_or_path("70b-2xh100").expect("is built in"));
     let header = Header {
@@ -47,21 +59,35 @@ fn replay(text: &str, policy: &str, shards: u32, block_tokens: u32, kv_blocks: u
         ..Header::default()
     };
     let spec = RunSpec { header, vnodes: 100, ..RunSpec::default() };
-    let trace = TraceReader::new(text.as_bytes(), "bench").expect("is a trace");
     let fleet = Fleet::simulated(shards, config, &cost);
     let outcome = run(&spec, fleet, trace, &mut NoSink, &AtomicBool::new(false)).expect("can be run");
     outcome.summary.requests.completed
 }
 
-#[divan::bench(args = ["flat", "sticky"])]
-fn conversation(bencher: Bencher<'_, '_>, policy: &str) {
-    let Some(folder) = std::env::var_os("CR_TRACES") else { return };
-    let rows = PathBuf::from(folder).join("mooncake/conversation_trace.jsonl");
+/// The conversation trace; none where it is not at hand.
+fn conversation_trace() -> Option<impl Iterator<Item = Request>> {
+    let rows = PathBuf::from(std::env::var_os("CR_TRACES")?).join("mooncake/conversation_trace.jsonl");
     let file = std::fs::File::open(rows).expect("CR_TRACES has mooncake/conversation_trace.jsonl");
     let reader = MooncakeReader::new(std::io::BufReader::new(file), "conversation", Dialect::MOONCAKE);
     let import = MooncakeImport::new(reader, BlockKey::AfterTrunk);
-    let (text, count) = native(import.map(|request| request.expect("is valid")));
+    Some(import.map(|request| request.expect("is valid")))
+}
+
+#[divan::bench(args = ["flat", "round-robin", "sticky"])]
+fn conversation(bencher: Bencher<'_, '_>, policy: &str) {
+    let Some(trace) = conversation_trace() else { return };
+    let (text, count) = native(trace);
     bencher.counter(ItemsCount::new(count)).bench(|| replay(divan::black_box(&text), policy, 8, 512, 4000));
+}
+
+#[divan::bench(args = ["flat", "round-robin", "sticky"])]
+fn conversation_parsed(bencher: Bencher<'_, '_>, policy: &str) {
+    let Some(trace) = conversation_trace() else { return };
+    let trace: Vec<Arc<Request>> = trace.map(Arc::new).collect();
+    bencher.counter(ItemsCount::new(trace.len())).bench(|| {
+        let requests = divan::black_box(&trace).iter().cloned().map(Ok);
+        serve(requests, policy, 8, 512, 4000)
+    });
 }
 
 #[divan::bench(args = ["flat", "sticky"])]

@@ -55,14 +55,15 @@ impl Agenda {
     /// The shard starts a step at that time; replaces what was known of the shard.
     pub(crate) fn starts(&mut self, shard: ShardId, time: Time) {
         self.clear(shard);
-        let place = match self.starts.back() {
-            Some(&last) if (time, shard) < last => {
-                self.starts.partition_point(|&entry| entry < (time, shard))
-            }
-            _ => self.starts.len(),
-        };
-        self.starts.insert(place, (time, shard));
         self.is_to_start[shard.index()] = true;
+        let entry = (time, shard);
+        match self.starts.back() {
+            Some(&last) if entry < last => {
+                let place = self.starts.partition_point(|&other| other < entry);
+                self.starts.insert(place, entry);
+            }
+            _ => self.starts.push_back(entry),
+        }
     }
 
     /// Nothing is known of the shard any more.

@@ -67,11 +67,7 @@ impl ContentId {
     /// single request.
     #[inline]
     pub fn request_number(&self) -> Option<u64> {
-        let bytes = self.0.as_bytes();
-        if !matches!(bytes.first(), Some(b'u' | b'a')) {
-            return None;
-        }
-        let digits = bytes.get(2..)?;
+        let [b'u' | b'a', b':', digits @ ..] = self.0.as_bytes() else { return None };
         let count = digits.iter().take_while(|byte| byte.is_ascii_digit()).count();
         if count == 0 || !matches!(digits.get(count), None | Some(b'/')) {
             return None;
@@ -178,8 +174,8 @@ impl Segment {
     }
 }
 
-/// The segments of a prompt, in order. Six fit without a heap allocation.
-pub type Prompt = SmallVec<[Segment; 6]>;
+/// The segments of a prompt, in order. Four fit without a heap allocation: a template, a key, a document and a turn.
+pub type Prompt = SmallVec<[Segment; 4]>;
 
 /// The number of tokens of a prompt.
 pub fn prompt_tokens(prompt: &[Segment]) -> u64 {

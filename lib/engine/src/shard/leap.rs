@@ -10,11 +10,12 @@
 //! ([`Shard::interrupt_leap`], [`Shard::cut_leap`]), and caught up with where somebody looks ([`Shard::catch_up`]).
 
 use super::Shard;
+use super::quotes::has_answers;
 use super::schedule::Survey;
 use super::sequence::Sequence;
 use crate::pool::Pool;
 use cr_cost::StepWork;
-use cr_trace::{ContentId, Request, Scope, Time};
+use cr_trace::{ContentId, Request, Time};
 
 /// Steps in a row, of which the first one is in progress.
 #[derive(Clone, Copy, Debug)]
@@ -238,11 +239,6 @@ impl<P: Pool> Shard<P> {
             }
         }
     }
-}
-
-/// Whether a prompt has the answer to another request.
-pub(super) fn has_answers(request: &Request) -> bool {
-    request.prompt.iter().any(|segment| segment.content().scope() == Some(Scope::Answer))
 }
 
 /// The work of the next step, where it feeds the same sequences as many tokens.

@@ -14,6 +14,7 @@ mod complete;
 mod leap;
 #[cfg(test)]
 mod leap_tests;
+mod quotes;
 mod schedule;
 mod sequence;
 mod steady;
@@ -24,7 +25,7 @@ use crate::backend::BatchSeq;
 use crate::pool::{Pool, PoolUsage};
 use crate::recycle::recycle;
 use crate::{Backend, EngineError};
-use cr_trace::{Request, RequestId, Scope, Time};
+use cr_trace::{Request, RequestId, Time};
 use leap::Leap;
 use sequence::Sequence;
 use std::collections::VecDeque;
@@ -241,22 +242,6 @@ impl<P: Pool> Shard<P> {
         Ok(())
     }
 
-    /// Before a request is opened: where it may ask for another one's turn or answer, everything can be found from now on.
-    fn look_for_quotes(&mut self, request: &Request) {
-        self.answers_are_asked = self.answers_are_asked || leap::has_answers(request);
-        if !self.defers {
-            return;
-        }
-        if self.newest < Some(request.id) && !quotes(request) {
-            self.newest = Some(request.id);
-            return;
-        }
-        self.defers = false;
-        self.forget_sums();
-        self.pool.expose();
-        self.running.iter_mut().for_each(|sequence| sequence.expose(&mut self.pool));
-    }
-
     /// Whether a step is in progress.
     pub fn in_step(&self) -> bool {
         self.step.is_some()
@@ -380,13 +365,4 @@ impl<P: Pool> Shard<P> {
         }
         self.pool.clear();
     }
-}
-
-/// Whether a prompt has the answer to another request, or another one's turn.
-fn quotes(request: &Request) -> bool {
-    request.prompt.iter().map(|segment| segment.content()).any(|content| match content.scope() {
-        Some(Scope::Answer) => true,
-        Some(Scope::User) => content.request_number() != Some(request.id.0),
-        _ => false,
-    })
 }

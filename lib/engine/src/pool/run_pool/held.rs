@@ -29,7 +29,7 @@ pub(super) struct Share {
 /// What one sequence is made of and what it holds.
 #[derive(Clone, Debug)]
 pub struct HeldRuns {
-    stretches: SmallVec<[Stretch; 6]>,
+    stretches: SmallVec<[Stretch; 4]>,
     /// A hash of the whole prompt, which the answer goes on from.
     pub(super) history: u64,
     pub(super) request: RequestId,
@@ -55,7 +55,7 @@ pub struct HeldRuns {
 impl HeldRuns {
     #[inline]
     pub(super) fn new(request: &Request, admitted: bool, block_tokens: u32) -> HeldRuns {
-        let mut stretches: SmallVec<[Stretch; 6]> = SmallVec::with_capacity(request.prompt.len() + 1);
+        let mut stretches: SmallVec<[Stretch; 4]> = SmallVec::with_capacity(request.prompt.len());
         let (mut history, mut tokens, mut named) = (0, 0, 0);
         let mut private_from = None;
         for segment in &request.prompt {

@@ -10,7 +10,7 @@ pub(super) struct Node {
     /// The place of its first block in every sequence that has it.
     pub(super) first: u32,
     /// What its blocks hold; the last stretch ends where the node ends.
-    stretches: SmallVec<[Stretch; 4]>,
+    stretches: SmallVec<[Stretch; 2]>,
     /// How many sequences hold how many of its leading blocks, most blocks first.
     holders: SmallVec<[(u32, u32); 2]>,
     /// The runs of its cached blocks, the deepest first, which is also the oldest first; and whether each is spared.
