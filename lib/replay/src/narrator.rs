@@ -175,7 +175,7 @@ impl<'a> Narrator<'a> {
             tpot_s: (departed.output_tokens > 1)
                 .then(|| end.since(first).as_s() / f64::from(departed.output_tokens - 1)),
             e2e_s: end.since(arrival).as_s(),
-            prompt_tokens: request.prompt_tokens(),
+            prompt_tokens: u64::from(departed.prompt_tokens),
             cached_tokens: cached,
             cached_by_scope: request.tokens_by_scope(cached).into(),
             output_tokens: u64::from(departed.output_tokens),

@@ -98,6 +98,7 @@ impl<P: Pool> Shard<P> {
             scheduled_at: rest.scheduled_at,
             first_token_at: rest.first_token_at,
             left_at: now,
+            prompt_tokens: sequence.prompt_tokens,
             cached_tokens: rest.cached,
             output_tokens: sequence.generated,
             preemptions: rest.preemptions,

@@ -39,10 +39,19 @@ impl Leap {
     }
 
     /// How long the first `steps` steps take: n·first + growth·n(n − 1)/2.
+    #[inline]
     fn lasting(&self, steps: u32) -> Time {
-        let n = u128::from(steps);
-        let sum = n * u128::from(self.first.0) + u128::from(self.growth.0) * (n * n.saturating_sub(1) / 2);
-        Time(u64::try_from(sum).unwrap_or(u64::MAX))
+        let n = u64::from(steps);
+        let pairs = n * n.saturating_sub(1) / 2;
+        Time(n.saturating_mul(self.first.0).saturating_add(self.growth.0.saturating_mul(pairs)))
+    }
+
+    /// About how many steps last for so long: the root of n·first + growth·n(n − 1)/2 = span.
+    fn about(&self, span: Time) -> u32 {
+        let (span, growth) = (span.0 as f64, self.growth.0 as f64);
+        let first = (self.first.0 as f64 - growth / 2.0).max(1.0);
+        // The form of the root that also holds without growth. A float to integer cast saturates.
+        (2.0 * span / (first + (first * first + 2.0 * growth * span).sqrt())) as u32
     }
 
     /// How many steps there are.
@@ -55,22 +64,23 @@ impl Leap {
         self.lasting(self.steps)
     }
 
-    /// How many steps there are up to the first whose end is not before some instant, or all of them.
-    fn count_while(&self, is_before: impl Fn(Time) -> bool) -> u32 {
+    /// How many steps there are up to the first that ends at `limit` or later, or all of them.
+    #[inline]
+    fn count_to(&self, limit: Time) -> u32 {
+        let span = limit.since(self.start);
         // Mostly the instant lies beyond all of them.
-        if self.steps == 1 || is_before(self.start + self.lasting(self.steps - 1)) {
+        if self.steps == 1 || self.lasting(self.steps - 1) < span {
             return self.steps;
         }
-        let (mut low, mut high) = (1, self.steps - 1);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if is_before(self.start + self.lasting(middle)) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
+        // Times are whole, so a guess is made good exactly.
+        let mut before = self.about(span).min(self.steps - 1);
+        while before > 0 && self.lasting(before) >= span {
+            before -= 1;
         }
-        low
+        while self.lasting(before + 1) < span {
+            before += 1;
+        }
+        before + 1
     }
 
     /// Time spent in the steps up to `now`.
@@ -94,7 +104,7 @@ impl<P: Pool> Shard<P> {
         let mut leap = Leap { steps, growth, full, ..single };
         if let Some(expiry) = self.expiry {
             // A step that starts at that time or later looks who is late.
-            leap.steps = leap.count_while(|begin| begin < expiry);
+            leap.steps = leap.count_to(expiry);
         }
         if leap.steps > 1 {
             leap.steps = self.steps_with_room(leap.steps, survey);
@@ -180,13 +190,13 @@ impl<P: Pool> Shard<P> {
         }
         // One that comes from a shard that died may be late already; steps that have begun are not undone.
         let until = self.expiry?.max(now);
-        self.shorten(|leap| leap.count_while(|begin| begin < until))
+        self.shorten(|leap| leap.count_to(until))
     }
 
     /// Makes the leap end with the step that is in progress at `now`; one that ends just then counts as the one in
     /// progress. Returns the new end, or `None` where it is the old one.
     pub fn cut_leap(&mut self, now: Time) -> Option<Time> {
-        self.shorten(|leap| leap.count_while(|end| end < now))
+        self.shorten(|leap| leap.count_to(now))
     }
 
     fn shorten(&mut self, to: impl FnOnce(&Leap) -> u32) -> Option<Time> {
@@ -201,7 +211,7 @@ impl<P: Pool> Shard<P> {
     /// Brings totals, sequences and pool up to `now`, within a leap. `started`: whether a step that starts at `now` has started.
     pub fn catch_up(&mut self, now: Time, started: bool) {
         let Some(leap) = self.step.filter(|leap| leap.steps > 1) else { return };
-        let ended = leap.count_while(|end| end <= now) - 1;
+        let ended = leap.count_to(now + Time(1)) - 1;
         if ended > 0 {
             let at_border = leap.start + leap.lasting(ended) == now;
             self.pass(ended, started || !at_border);
@@ -249,5 +259,34 @@ fn one_later(work: &StepWork) -> StepWork {
         prefill_pairs: work.prefill_pairs + chunk * chunk,
         decode_ctx_tokens: work.decode_ctx_tokens + work.decode_seqs,
         ..*work
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Steps counted one by one.
+        #[test]
+        fn steps_are_counted_to_an_instant(
+            (start, first, growth) in (0u64..1_000, 1u64..1_000_000_000, prop_oneof![Just(0), 0u64..10, 0u64..100_000_000]),
+            steps in 1u32..400,
+            (near, off) in (0u32..420, 0u64..3),
+        ) {
+            let leap = Leap { growth: Time(growth), steps, ..Leap::single(Time(start), Time(first)) };
+            let limit = Time((leap.start + leap.lasting(near)).0.saturating_sub(1) + off);
+            let naive = (1..steps).find(|&n| leap.start + leap.lasting(n) >= limit).unwrap_or(steps);
+            prop_assert_eq!(leap.count_to(limit), naive);
+        }
+
+        #[test]
+        fn durations_are_sums(first in any::<u64>(), growth in any::<u64>(), steps in any::<u32>()) {
+            let leap = Leap { growth: Time(growth), steps, ..Leap::single(Time::ZERO, Time(first)) };
+            let n = u128::from(steps);
+            let sum = n * u128::from(first) + u128::from(growth) * (n * n.saturating_sub(1) / 2);
+            prop_assert_eq!(leap.duration(), Time(u64::try_from(sum).unwrap_or(u64::MAX)));
+        }
     }
 }

@@ -72,7 +72,13 @@ impl ShardConfig {
     /// # Errors
     /// A request that it could not.
     pub fn fits(&self, request: &Request) -> Result<(), Rejection> {
-        let tokens = request.prompt_tokens() + u64::from(request.output_tokens);
+        self.prompt_of(request).map(|_| ())
+    }
+
+    /// The prompt tokens of a request that an empty shard could serve.
+    fn prompt_of(&self, request: &Request) -> Result<u32, Rejection> {
+        let prompt = request.prompt_tokens();
+        let tokens = prompt + u64::from(request.output_tokens);
         if let Some(context) = self.context_tokens
             && tokens > u64::from(context)
         {
@@ -83,7 +89,8 @@ impl ShardConfig {
         if blocks > u64::from(self.kv_blocks) {
             return Err(Rejection::PoolTooSmall { blocks, pool: self.kv_blocks });
         }
-        Ok(())
+        // No pool holds more than a u32 counts.
+        Ok(u32::try_from(prompt).unwrap_or(u32::MAX))
     }
 }
 
@@ -121,6 +128,8 @@ pub struct Departed {
     pub first_token_at: Option<Time>,
     /// When it left.
     pub left_at: Time,
+    /// Its prompt.
+    pub prompt_tokens: u32,
     /// Prompt tokens found in the pool at first scheduling.
     pub cached_tokens: u32,
     /// Tokens decoded.
@@ -228,10 +237,10 @@ impl<P: Pool> Shard<P> {
     /// # Errors
     /// A request that could not be served even by an empty shard.
     pub fn enqueue(&mut self, request: Arc<Request>, arrival: Time, admitted: bool) -> Result<(), Rejection> {
-        self.config.fits(&request)?;
+        let prompt_tokens = self.config.prompt_of(&request)?;
         self.look_for_quotes(&request);
         let held = self.pool.open(&request, admitted);
-        let sequence = Sequence::new(request, arrival, admitted, held);
+        let sequence = Sequence::new(request, prompt_tokens, arrival, (admitted, held));
         self.pending_tokens += sequence.pending();
         let in_order = self.waiting.back().is_none_or(|last| last.arrival <= arrival);
         self.queue_in_order = in_order && (self.queue_in_order || self.waiting.is_empty());

@@ -43,10 +43,15 @@ pub(super) struct Rest<H> {
 }
 
 impl<H> Sequence<H> {
-    pub(super) fn new(request: Arc<Request>, arrival: Time, admitted: bool, held: H) -> Sequence<H> {
+    pub(super) fn new(
+        request: Arc<Request>,
+        prompt_tokens: u32,
+        arrival: Time,
+        (admitted, held): (bool, H),
+    ) -> Sequence<H> {
         Sequence {
             arrival,
-            prompt_tokens: request.prompt_tokens() as u32,
+            prompt_tokens,
             output_tokens: request.output_tokens,
             room: 0,
             publishes_at: 0,

@@ -19,7 +19,7 @@ use crate::pool::Pool;
 use cr_trace::Time;
 
 /// Larger blocks are not counted by remainders.
-const MOST_BLOCK_TOKENS: u32 = 64;
+const MOST_BLOCK_TOKENS: u32 = 4096;
 
 /// Sums over the decoding sequences.
 #[derive(Clone, Debug, Default)]
@@ -40,6 +40,8 @@ pub(super) struct Steady {
     granted: bool,
     /// How many have which remainder of computed tokens by a block's, in a ring.
     remainders: Vec<u32>,
+    /// Which places of the ring anybody is at, a bit each.
+    taken: Vec<u64>,
     /// Where in the ring those without a remainder are: each step takes it back by one.
     border: usize,
 }
@@ -48,7 +50,8 @@ impl Steady {
     /// No sums, and none wanted where `block_tokens` are too many.
     pub(super) fn new(block_tokens: u32) -> Steady {
         let counted = if block_tokens <= MOST_BLOCK_TOKENS { block_tokens } else { 0 };
-        Steady { remainders: vec![0; counted as usize], ..Steady::default() }
+        let remainders = vec![0; counted as usize];
+        Steady { taken: vec![0; remainders.len().div_ceil(64)], remainders, ..Steady::default() }
     }
 
     fn is_possible(&self) -> bool {
@@ -59,6 +62,7 @@ impl Steady {
     /// was preempted and is computed again but for its last token.
     fn count<H>(&mut self, running: &mut [Sequence<H>]) {
         self.remainders.fill(0);
+        self.taken.fill(0);
         (self.on, self.decoding, self.context, self.first_done) = (true, 0, 0, u32::MAX);
         (self.ahead, self.in_step, self.granted, self.border) = (0, false, false, 0);
         for sequence in running {
@@ -83,6 +87,7 @@ impl Steady {
         self.context += u64::from(computed);
         let at = self.place_of(computed);
         self.remainders[at] += 1;
+        self.taken[at / 64] |= 1 << (at % 64);
     }
 
     /// One of them, with so many computed tokens, decodes no more.
@@ -91,6 +96,9 @@ impl Steady {
         self.context -= u64::from(computed);
         let at = self.place_of(computed);
         self.remainders[at] -= 1;
+        if self.remainders[at] == 0 {
+            self.taken[at / 64] &= !(1 << (at % 64));
+        }
     }
 
     /// The place in the ring of those with so many computed tokens.
@@ -125,12 +133,28 @@ impl Steady {
             blocks = left / block_tokens * self.decoding as u32;
             left %= block_tokens;
         }
-        let mut at = self.lacking(granted);
-        for _ in 0..left {
-            blocks += self.remainders[at];
-            at = if at == 0 { block_tokens as usize - 1 } else { at - 1 };
+        // From the place of those that lack so many tokens backwards, around the ring.
+        let (end, left) = (self.lacking(granted) + 1, left as usize);
+        if left <= end {
+            return blocks + self.count_at(end - left, end);
         }
         blocks
+            + self.count_at(0, end)
+            + self.count_at(block_tokens as usize + end - left, block_tokens as usize)
+    }
+
+    /// How many are at the places `from..to` of the ring.
+    fn count_at(&self, from: usize, to: usize) -> u32 {
+        let mut count = 0;
+        for word in from / 64..to.div_ceil(64) {
+            let (skip, keep) = (from.saturating_sub(word * 64), (to - word * 64).min(64));
+            let mut bits = self.taken[word] >> skip << skip & (u64::MAX >> (64 - keep));
+            while bits != 0 {
+                count += self.remainders[word * 64 + bits.trailing_zeros() as usize];
+                bits &= bits - 1;
+            }
+        }
+        count
     }
 
     /// All have taken so many steps.
@@ -256,7 +280,7 @@ mod tests {
         /// What a look at every sequence says.
         #[test]
         fn sums_are_those_of_the_sequences(
-            block_tokens in 1u32..=MOST_BLOCK_TOKENS,
+            block_tokens in prop_oneof![1u32..=70, 1u32..=600, Just(MOST_BLOCK_TOKENS)],
             script in proptest::collection::vec((0u32..500, 1u32..200, 0u32..2, proptest::option::of(0u32..300), any::<bool>()), 1..40),
         ) {
             let mut steady = Steady { first_done: u32::MAX, ..Steady::new(block_tokens) };
