@@ -31,7 +31,7 @@ struct Case {
 }
 
 fn case() -> impl Strategy<Value = Case> {
-    let one = (0u64..120_000, proptest::collection::vec((0u8..8, 1u32..90), 1..5), 1u32..90);
+    let one = (0u64..120_000, proptest::collection::vec((0u8..12, 1u32..90), 1..5), 1u32..90);
     (
         (6u32..60, 1u32..20, 1u32..40, 1u32..8),
         proptest::collection::vec(one, 1..25),
@@ -66,17 +66,36 @@ fn at(us: u64) -> Time {
     Time(us * 1_000_000)
 }
 
-/// Some content is a few keys and the request's own turn; and, where `quotes`, the turns and answers of the requests just before: as
-/// of a next turn that comes too soon.
-fn request(id: u64, prompt: &[(u8, u32)], output_tokens: u32, quotes: bool) -> Arc<Request> {
-    let earlier = |n: u8| RequestId(id.saturating_sub(u64::from(n) - 3));
-    let content = |n: u8| match n {
-        3 => ContentId::user(RequestId(id)),
-        4 => ContentId::new(format!("u:{id}/more")),
-        5.. if quotes && id % 2 == 0 => ContentId::user(earlier(n)),
-        5.. if quotes => ContentId::answer(earlier(n)),
-        _ => ContentId::key(&n.to_string()),
+/// The prompt of the request at a place in the list: content of a few keys and its own turn. Where it quotes, it goes on from a request just
+/// before it and the answer to that, or has another's turn or answer by itself: as of a next turn that comes too soon.
+fn prompt(case: &Case, place: usize) -> Vec<Segment> {
+    let id = |place: usize| if place < case.again_from { place } else { place - case.again_from } as u64;
+    let own = |place: usize, parts: &[(u8, u32)]| -> Vec<Segment> {
+        let content = |n: u8| match n {
+            3 => ContentId::user(RequestId(id(place))),
+            4 => ContentId::new(format!("u:{}/more", id(place))),
+            n => ContentId::key(&n.to_string()),
+        };
+        parts.iter().map(|&(n, tokens)| Segment(content(n), tokens)).collect()
     };
+    let (_, parts, _) = &case.requests[place];
+    let (n, tokens) = parts[0];
+    let before = place.checked_sub(usize::from(n % 3) + 1);
+    let Some(before) = before.filter(|_| n >= 5 && place >= case.quotes_from) else {
+        return own(place, parts);
+    };
+    let (_, earlier, output) = &case.requests[before];
+    let (turn, answer) = (ContentId::user(RequestId(id(before))), ContentId::answer(RequestId(id(before))));
+    let quoted = match n {
+        5 => vec![Segment(turn, tokens)],
+        6 => vec![Segment(answer, tokens)],
+        _ => own(before, earlier).into_iter().chain([Segment(answer, *output)]).collect(),
+    };
+    quoted.into_iter().chain(own(place, &parts[1..])).collect()
+}
+
+fn request(case: &Case, place: usize) -> Arc<Request> {
+    let id = if place < case.again_from { place } else { place - case.again_from } as u64;
     Arc::new(Request {
         id: RequestId(id),
         t_s: 0.0,
@@ -86,8 +105,8 @@ fn request(id: u64, prompt: &[(u8, u32)], output_tokens: u32, quotes: bool) -> A
         turn: None,
         after: None,
         think_s: None,
-        output_tokens,
-        prompt: prompt.iter().map(|&(c, n)| Segment(content(c), n)).collect(),
+        output_tokens: case.requests[place].2,
+        prompt: prompt(case, place).into(),
     })
 }
 
@@ -130,15 +149,10 @@ fn drive<P: Pool>(case: &Case) -> (Vec<String>, u64) {
                 starts = shard.has_work().then_some(now);
             }
             1 => {
-                let (place, (_, prompt, output)) = arrivals.next().expect("was peeked");
-                let id = if place < case.again_from { place } else { place - case.again_from };
+                let (place, _) = arrivals.next().expect("was peeked");
                 shard.catch_up(now, false);
                 log.push(look(&shard, now));
-                match shard.enqueue(
-                    request(id as u64, prompt, *output, place >= case.quotes_from),
-                    now,
-                    id % 3 == 0,
-                ) {
+                match shard.enqueue(request(case, place), now, place % 3 == 0) {
                     Err(rejection) => log.push(format!("{rejection:?}")),
                     Ok(()) if ends.is_none() => starts = Some(now),
                     Ok(()) => ends = shard.interrupt_leap(now).or(ends),

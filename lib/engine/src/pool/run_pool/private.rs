@@ -91,7 +91,6 @@ impl RunPool {
         if !std::mem::take(&mut self.private) {
             return;
         }
-        self.published += 1;
         let mut next = self.parts.lru.oldest();
         while let Some(run) = next {
             next = self.parts.lru.newer(run);
