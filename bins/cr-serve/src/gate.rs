@@ -5,7 +5,7 @@ use crate::{engine, report};
 use clap::{Args, ValueEnum};
 use cr_cli::signals::Interrupt;
 use cr_cli::{CommonArgs, Exit, Input, InputContext, Output, Progress, bad_input, quantity};
-use cr_replay::gate::{Gate, GateSpec, Shadow, Tolerance, decide};
+use cr_replay::gate::{Gate, GateSpec, Knee, Shadow, Tolerance, decide};
 use cr_replay::sink::{EventSink, JsonLines};
 use cr_report::SuiteReport;
 use cr_report::format::{percent, rate, ratio, seconds};
@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 /// How the answer is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -106,9 +106,11 @@ pub(crate) fn run(args: &GateArgs, common: &CommonArgs) -> anyhow::Result<Exit> 
     let flag = interrupt.flag();
     let shadow = Shadow::new(&spec, &engine, &trace, &flag).map_err(crate::run::classify)?;
     let note = |text: String| common.note(text);
+    let searching = Instant::now();
     let Some(knee) = shadow.knee(jobs(args.jobs), &note).map_err(crate::run::classify)? else {
         return Ok(Exit::Interrupted);
     };
+    note(outlook(&knee, shadow.replays(), searching.elapsed()));
     let progress = Progress::new(common, "gate", "replays", Some(shadow.replays()));
     let made = shadow.compare(&knee, jobs(args.jobs), events.as_ref(), &|| progress.inc(1));
     progress.finish();
@@ -146,6 +148,22 @@ pub(crate) fn run(args: &GateArgs, common: &CommonArgs) -> anyhow::Result<Exit> 
         cr_replay::gate::Decision::Enable => Exit::Done,
         _ => Exit::No,
     })
+}
+
+/// How long the replays will take, as those took that found the knee.
+fn outlook(knee: &Knee, replays: u64, searched: Duration) -> String {
+    let each = searched / knee.replays.max(1);
+    let minutes = |time: Duration| match time.as_secs() {
+        0..120 => format!("{} s", time.as_secs().max(1)),
+        more => format!("{} min", more.div_ceil(60)),
+    };
+    format!(
+        "the knee is {} QPS, found by {} replays in {}; {replays} more will take about {}",
+        rate(knee.qps),
+        knee.replays,
+        minutes(searched),
+        minutes(each * replays as u32)
+    )
 }
 
 fn jobs(asked: Option<u32>) -> usize {

@@ -19,6 +19,7 @@ use cr_report::events::{Header, SCHEMA, Slo};
 use cr_report::objective::Objective;
 use cr_report::{RunReport, SuiteReport};
 use cr_trace::Request;
+use std::cell::Cell;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
@@ -89,6 +90,8 @@ pub struct Knee {
     pub natural_qps: f64,
     /// Into how many parts the trace was cut.
     pub parts: usize,
+    /// Replays that it took to find.
+    pub replays: u32,
 }
 
 /// Replays the trace in the shadow.
@@ -189,8 +192,10 @@ impl<'a> Shadow<'a> {
             }
         };
         let objective = Objective::ttft(slo_s);
+        let replays = Cell::new(u32::from(self.spec.slo_ttft_p99_s.is_none()));
         let passes = |qps: f64| -> Result<Option<bool>, ReplayError> {
             let count = self.spec.replicates.max(1) as usize;
+            replays.set(replays.get() + count as u32);
             let runs = parallel::in_order(self.jobs(jobs), count, |replicate| {
                 self.replay(baseline, qps, replicate as u32, &mut NoSink)
             })?;
@@ -235,7 +240,13 @@ impl<'a> Shadow<'a> {
                 Some(false) => high = middle,
             }
         }
-        Ok(Some(Knee { qps: low, slo_ttft_p99_s: slo_s, natural_qps: natural, parts: self.parts.len() }))
+        Ok(Some(Knee {
+            qps: low,
+            slo_ttft_p99_s: slo_s,
+            natural_qps: natural,
+            parts: self.parts.len(),
+            replays: replays.get(),
+        }))
     }
 
     /// Replays both policies at every rung, as a suite's report; none where it was interrupted. Where somebody takes the `events`, one replay after
