@@ -11,6 +11,7 @@ mod fit;
 mod fleet;
 mod gate;
 mod generate;
+mod in_sample;
 mod listen;
 mod model;
 mod piped;

@@ -1,6 +1,7 @@
 //! `cr-serve run`: one trace under one policy.
 
 use crate::args::{ClockKind, EngineKind, Format, MeasureArgs, OutputArgs, RunArgs};
+use crate::in_sample::is_in_sample;
 use crate::listen::Listen;
 use crate::requests::Requests;
 use crate::tables::{self, Routing};
@@ -61,6 +62,7 @@ pub(crate) fn run(args: &RunArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
             plan_requests: plan_from.map_or(0, |plan| plan.requests),
             protect_admitted: shard.protect_admitted,
             free_run: args.engine.free_run,
+            in_sample: is_in_sample(&routing.tables, &args.trace),
             ..header_of(&args.measure, &routing, &engine, &shard)
         },
         vnodes: args.routing.vnodes,
@@ -118,7 +120,6 @@ pub(crate) fn header_of(
         durations: engine.durations().into(),
         warmup_s: measure.warmup,
         slo: Slo { ttft_p99_s: measure.slo_ttft_p99 },
-        in_sample: routing.tables.iter().any(|table| table.meta().in_sample),
         ..Header::default()
     }
 }

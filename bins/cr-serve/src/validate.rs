@@ -1,6 +1,7 @@
 //! `cr-serve validate`: the simulator held against the real model on one trace.
 
 use crate::args::{MeasureArgs, PoolArgs, RoutingArgs};
+use crate::in_sample::is_in_sample;
 use crate::model::ModelArgs;
 use crate::run::classify;
 use crate::{calibrate, engine, run, tables};
@@ -77,6 +78,7 @@ pub(crate) fn run(args: &ValidateArgs, common: &CommonArgs) -> anyhow::Result<Ex
     let header = cr_report::events::Header {
         requests_expected: Some(requests.len() as u64),
         plan_requests: plan_from.map_or(0, |plan| plan.requests),
+        in_sample: is_in_sample(&routing.tables, &args.trace),
         ..header
     };
     let spec = RunSpec {

@@ -62,3 +62,26 @@ fn what_goes_through_stdin_is_what_goes_through_a_file() {
                   cat w.jsonl | cr-serve run --engine sim > c; cmp a b && cmp b c";
     assert_eq!(text(&shell(folder.path(), script)), "codes 0\n");
 }
+
+#[test]
+fn a_run_knows_the_requests_that_its_table_was_planned_from() {
+    let folder = tempfile::tempdir().expect("a folder");
+    assert_eq!(text(&shell(folder.path(), PLAN)), "codes 0 0 0\n");
+    let serve = "cr-serve run --table table.json --engine sim --format text";
+    for (trace, told) in [
+        ("cr-gen zipf --keys 20 -n 300 --qps 20 --seed 2 > other.jsonl; {} other.jsonl", false),
+        ("{} w.jsonl", true),
+        // Longer, but it begins with them.
+        (
+            r#"(cat w.jsonl; tail -n 1 w.jsonl | sed 's/"id":[0-9]*/"id":900/') > more.jsonl; {} more.jsonl"#,
+            true,
+        ),
+        ("head -n 100 w.jsonl > less.jsonl; {} less.jsonl", false),
+        // What comes through a pipe cannot be read beforehand.
+        ("cat other.jsonl | {}", true),
+    ] {
+        let said = text(&shell(folder.path(), &trace.replace("{}", serve)));
+        assert!(said.contains("completed"), "{trace}: {said}");
+        assert_eq!(said.contains("in sample"), told, "{trace}: {said}");
+    }
+}

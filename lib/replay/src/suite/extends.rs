@@ -25,12 +25,44 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Suite, SuiteError> {
     if !table.contains_key("extends") {
         return own.map_err(own_fault);
     }
-    let whole = resolve(table, Path::new(file), MOST_STEPS).map_err(fail)?;
-    Value::Table(whole).try_into().map_err(|error: toml::de::Error| fail(error.message().to_owned()))
+    let mut texts = vec![(file.to_owned(), text.to_owned())];
+    let whole = resolve(table, Path::new(file), MOST_STEPS, &mut texts).map_err(fail)?;
+    // As text again, so that an error knows the line that is to blame.
+    let merged = toml::to_string(&whole).map_err(|error| fail(error.to_string()))?;
+    toml::from_str(&merged).map_err(|error: toml::de::Error| {
+        let (line, what) = cr_trace::config_text::explain(&merged, error.span(), error.message());
+        let said = merged.lines().nth(line.saturating_sub(1)).unwrap_or_default();
+        SuiteError { file: place_of(said, &texts).unwrap_or_else(|| file.to_owned()), what }
+    })
 }
 
-/// The table with everything that it extends.
-fn resolve(mut table: Table, file: &Path, steps: usize) -> Result<Table, String> {
+/// Where a line of the merged suite comes from: the place of the first line that says the same, or else that sets the same key; the
+/// suite's own text first, then what it extends.
+fn place_of(said: &str, texts: &[(String, String)]) -> Option<String> {
+    let parts = |line: &str| -> (String, String) {
+        let (key, value) = line.split_once('=').unwrap_or((line, ""));
+        (key.trim().to_owned(), value.split_whitespace().collect())
+    };
+    let (key, value) = parts(said);
+    let find = |says: &dyn Fn(&(String, String)) -> bool| {
+        texts.iter().find_map(|(file, text)| {
+            let line = text.lines().position(|line| says(&parts(line)))?;
+            Some(format!("{file}:{}", line + 1))
+        })
+    };
+    if key.is_empty() {
+        return None;
+    }
+    find(&|line| line.0 == key && line.1 == value).or_else(|| find(&|line| line.0 == key))
+}
+
+/// The table with everything that it extends; the `texts` of that with their names are appended.
+fn resolve(
+    mut table: Table,
+    file: &Path,
+    steps: usize,
+    texts: &mut Vec<(String, String)>,
+) -> Result<Table, String> {
     let Some(extends) = table.remove("extends") else { return Ok(table) };
     let Value::String(name) = extends else {
         return Err("extends must be the name of a suite's file, in quotes".into());
@@ -46,7 +78,8 @@ fn resolve(mut table: Table, file: &Path, steps: usize) -> Result<Table, String>
     let base = text
         .parse::<Table>()
         .map_err(|error| format!("extends {name:?}: {}: {}", path.display(), error.message()))?;
-    let mut base = resolve(base, &path, steps - 1)?;
+    texts.push((path.display().to_string(), text));
+    let mut base = resolve(base, &path, steps - 1, texts)?;
     merge(&mut base, table);
     Ok(base)
 }
@@ -97,11 +130,41 @@ mod tests {
         let (a, b) = (folder.path().join("a.toml"), folder.path().join("b.toml"));
         std::fs::write(&a, "extends = \"b.toml\"").expect("is written");
         std::fs::write(&b, "extends = \"a.toml\"").expect("is written");
-        let error = resolve(table("extends = \"b.toml\""), &a, MOST_STEPS).expect_err("is a circle");
+        let resolve = |text: &str| resolve(table(text), &a, MOST_STEPS, &mut Vec::new());
+        let error = resolve("extends = \"b.toml\"").expect_err("is a circle");
         assert!(error.contains("in a circle"), "{error}");
-        let error = resolve(table("extends = \"c.toml\""), &a, MOST_STEPS).expect_err("is missing");
+        let error = resolve("extends = \"c.toml\"").expect_err("is missing");
         assert!(error.contains("extends \"c.toml\": cannot read"), "{error}");
-        let error = resolve(table("extends = 1"), &a, MOST_STEPS).expect_err("is no name");
+        let error = resolve("extends = 1").expect_err("is no name");
         assert!(error.contains("in quotes"), "{error}");
+    }
+
+    #[test]
+    fn a_fault_of_a_suite_that_extends_another_has_its_place() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let base = folder.path().join("base.toml");
+        let rest = "title = 't'\npolicies = ['flat']\nbaseline = 'flat'\ncandidate = 'flat'\nseeds = [1]\n[load]\nqps = [5]\n\
+                    [fleet]\nshards = 2\n[engine]\nkind = 'sim'\ncost = '8b-h100'\n[workload]\nduration_s = 20.0\n\
+                    output_tokens = 5\n[workload.popularity]\nmodel = 'zipf'\nkeys = 40\nalpha = 1.1\n\
+                    [workload.arrivals]\nqps = 1.0\n[[workload.prompt]]\nscope = 'key'\ntokens = 30\n";
+        let write = |more: &str| {
+            let text = format!("schema = 'cacheroute.suite/1'\nname = 'b'\n{more}{rest}");
+            std::fs::write(&base, text).expect("is written");
+        };
+        let own = folder.path().join("own.toml").display().to_string();
+        let of = |text: &str| parse(&format!("extends = 'base.toml'\n{text}"), &own).map(|_| ());
+        let fault = |text: &str| of(text).expect_err("is no suite").to_string();
+        write("");
+        of("name = 'own'\n").expect("is a suite");
+        let unknown = fault("name = 'own'\n[fleet]\nshardz = 3 # typed in a hurry\n");
+        assert!(
+            unknown.starts_with(&format!("{own}:4: unknown field \"shardz\"; did you mean \"shards\"?")),
+            "{unknown}"
+        );
+        let wrong = fault("name = 'own'\n[fleet]\nshards = \"three\"\n");
+        assert!(wrong.starts_with(&format!("{own}:4: ")) && !wrong.contains('\n'), "{wrong}");
+        write("titel = 'x'\n");
+        let in_base = fault("name = 'own'\n");
+        assert!(in_base.starts_with(&format!("{}:3: unknown field \"titel\"", base.display())), "{in_base}");
     }
 }
