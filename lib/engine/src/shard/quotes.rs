@@ -39,6 +39,9 @@ pub(super) fn has_answers(request: &Request) -> bool {
 impl<P: Pool> Shard<P> {
     /// Before a request is opened: where it may ask for another one's turn or answer, everything can be found from now on.
     pub(super) fn look_for_quotes(&mut self, request: &Request) {
+        if self.answers_are_asked && !self.defers {
+            return;
+        }
         let quotes = Quotes::of(request);
         self.answers_are_asked |= quotes.answers;
         if !self.defers {
