@@ -310,7 +310,7 @@ fn claims_that_cannot_be_checked_are_refused() {
         ("at = { keys = \"few\", shards = \"2\" }", "at = { keys = \"few\" }", "2 variants are at"),
         ("x = \"keys\"", "x = \"key\"", "there is no axis \"key\""),
         ("hit_within_of_best", "hit_within", "did you mean \"hit_within_of_best\"?"),
-        ("fleet.block_tokens", "fleet.block", "unknown field `block`"),
+        ("fleet.block_tokens", "fleet.block", "unknown field \"block\"; did you mean \"block_tokens\"?"),
     ] {
         let suite = folder.path().join("bad.toml");
         std::fs::write(&suite, format!("{}{CLAIMS}", ladder()).replacen(from, to, 1)).expect("is written");
@@ -324,7 +324,7 @@ fn claims_that_cannot_be_checked_are_refused() {
 fn a_parameter_that_cannot_vary_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     for (from, to, needle) in [
-        ("\"fleet.shards\"", "\"fleet.shard\"", "unknown field `shard`"),
+        ("\"fleet.shards\"", "\"fleet.shard\"", "unknown field \"shard\"; did you mean \"shards\"?"),
         ("\"fleet.shards\"", "\"seeds\"", "belongs to the whole suite"),
         ("values = [2, 4]", "values = [2, 0]", "variant \"shards 0, keys few\": every number of [fleet]"),
         ("values = [2, 4]", "values = [2, 2]", "has the point 2 twice"),

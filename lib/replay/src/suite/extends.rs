@@ -26,34 +26,45 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Suite, SuiteError> {
         return own.map_err(own_fault);
     }
     let mut texts = vec![(file.to_owned(), text.to_owned())];
+    let base: Table =
+        table.iter().filter(|(key, _)| *key == "extends").map(|(k, v)| (k.clone(), v.clone())).collect();
     let whole = resolve(table, Path::new(file), MOST_STEPS, &mut texts).map_err(fail)?;
     // As text again, so that an error knows the line that is to blame.
     let merged = toml::to_string(&whole).map_err(|error| fail(error.to_string()))?;
     toml::from_str(&merged).map_err(|error: toml::de::Error| {
         let (line, what) = cr_trace::config_text::explain(&merged, error.span(), error.message());
         let said = merged.lines().nth(line.saturating_sub(1)).unwrap_or_default();
+        if is_suite(base, file) {
+            // What it extends is not to blame.
+            texts.truncate(1);
+        }
         SuiteError { file: place_of(said, &texts).unwrap_or_else(|| file.to_owned()), what }
     })
 }
 
-/// Where a line of the merged suite comes from: the place of the first line that says the same, or else that sets the same key; the
-/// suite's own text first, then what it extends.
+/// Whether a table with what it extends is a suite.
+fn is_suite(table: Table, file: &str) -> bool {
+    resolve(table, Path::new(file), MOST_STEPS, &mut Vec::new())
+        .ok()
+        .and_then(|whole| toml::to_string(&whole).ok())
+        .is_some_and(|text| toml::from_str::<Suite>(&text).is_ok())
+}
+
+/// Where a line of the merged suite comes from: the first line that says just this, or else that says it among other things, as inline
+/// tables do; the suite's own text first, then what it extends.
 fn place_of(said: &str, texts: &[(String, String)]) -> Option<String> {
-    let parts = |line: &str| -> (String, String) {
-        let (key, value) = line.split_once('=').unwrap_or((line, ""));
-        (key.trim().to_owned(), value.split_whitespace().collect())
-    };
-    let (key, value) = parts(said);
-    let find = |says: &dyn Fn(&(String, String)) -> bool| {
+    let plain = |line: &str| -> String { line.replace('\'', "\"").split_whitespace().collect() };
+    let said = plain(said);
+    let find = |says: &dyn Fn(&str) -> bool| {
         texts.iter().find_map(|(file, text)| {
-            let line = text.lines().position(|line| says(&parts(line)))?;
+            let line = text.lines().position(|line| says(&plain(line)))?;
             Some(format!("{file}:{}", line + 1))
         })
     };
-    if key.is_empty() {
+    if said.is_empty() {
         return None;
     }
-    find(&|line| line.0 == key && line.1 == value).or_else(|| find(&|line| line.0 == key))
+    find(&|line| line == said).or_else(|| find(&|line| line.contains(&said)))
 }
 
 /// The table with everything that it extends; the `texts` of that with their names are appended.
@@ -163,6 +174,11 @@ mod tests {
         );
         let wrong = fault("name = 'own'\n[fleet]\nshards = \"three\"\n");
         assert!(wrong.starts_with(&format!("{own}:4: ")) && !wrong.contains('\n'), "{wrong}");
+        let inline = fault("name = 'own'\nclaims = [{ text = 't', check = { kind = 'ordr', qps = 5 } }]\n");
+        assert!(
+            inline.starts_with(&format!("{own}:3: unknown value \"ordr\"; did you mean \"order\"?")),
+            "{inline}"
+        );
         write("titel = 'x'\n");
         let in_base = fault("name = 'own'\n");
         assert!(in_base.starts_with(&format!("{}:3: unknown field \"titel\"", base.display())), "{in_base}");
