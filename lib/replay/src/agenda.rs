@@ -9,7 +9,6 @@ use std::collections::VecDeque;
 
 /// What happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
 pub(crate) enum Kind {
     /// A shard's step ends; the index is the shard.
     StepEnd,

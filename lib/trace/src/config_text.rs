@@ -23,7 +23,7 @@ fn line_of_unknown(text: &str, line: usize, message: &str) -> Option<usize> {
 }
 
 /// Turns "unknown field `x`, expected one of `a`, `b`" into a sentence that names the nearest.
-fn near_miss(message: &str) -> String {
+pub fn near_miss(message: &str) -> String {
     let one_line =
         || message.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(", ");
     let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();

@@ -1,7 +1,7 @@
 //! Parameters that vary: named axes over any field of the suite.
 
 use super::Suite;
-use cr_trace::config_text::explain;
+use cr_trace::config_text::near_miss;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use toml::{Table, Value};
@@ -183,7 +183,7 @@ impl Suite {
             put(&mut root, field, value)?;
         }
         let mut suite: Suite =
-            root.try_into().map_err(|error: toml::de::Error| explain("", None, error.message()).1)?;
+            root.try_into().map_err(|error: toml::de::Error| near_miss(error.message()))?;
         suite.folder.clone_from(&self.folder);
         match suite.fault() {
             Some(what) => Err(what),

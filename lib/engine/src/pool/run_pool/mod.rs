@@ -416,6 +416,7 @@ impl Pool for RunPool {
     }
 
     fn expose(&mut self) {
+        self.private = false;
         self.expose_tails();
     }
 

@@ -86,11 +86,8 @@ impl RunPool {
         blocks
     }
 
-    /// Makes nodes of all tails, and keeps nothing apart any more.
+    /// Makes nodes of all tails.
     pub(super) fn expose_tails(&mut self) {
-        if !std::mem::take(&mut self.private) {
-            return;
-        }
         let mut next = self.parts.lru.oldest();
         while let Some(run) = next {
             next = self.parts.lru.newer(run);
