@@ -7,7 +7,7 @@ use crate::serving::Serving;
 use crate::sink::EventSink;
 use cr_engine::Departed;
 use cr_report::aggregate::Aggregator;
-use cr_report::events::{Event, Fail, FailReason, Finish, Header, SHARDS_EVERY_S, Warning};
+use cr_report::events::{Detail, Event, Fail, FailReason, Finish, Header, SHARDS_EVERY_S, Warning};
 use cr_report::summary::Summary;
 use cr_trace::{RequestId, ShardId, Time};
 
@@ -15,7 +15,7 @@ use cr_trace::{RequestId, ShardId, Time};
 pub(crate) struct Failure {
     pub(crate) shard: Option<ShardId>,
     pub(crate) reason: FailReason,
-    pub(crate) detail: String,
+    pub(crate) detail: Detail,
 }
 
 /// An idle fleet is told of every so often, once it has been idle for as long.

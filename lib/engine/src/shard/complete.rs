@@ -1,6 +1,7 @@
 //! The end of a step: what was computed becomes visible.
 
 use super::sequence::Sequence;
+use super::waiting::{Newcomer, Waiting};
 use super::{Departed, Shard};
 use crate::pool::Pool;
 use cr_trace::Time;
@@ -79,6 +80,29 @@ impl<P: Pool> Shard<P> {
         let in_time = self.config.timeout.is_none_or(|timeout| now <= sequence.arrival + timeout);
         self.totals.requests += u64::from(in_time);
         self.depart(sequence, now, in_time, departed);
+    }
+
+    /// One that waits leaves without having all its tokens.
+    pub(super) fn turn_away(&mut self, one: Waiting<P::Held>, now: Time, departed: &mut Vec<Departed>) {
+        let Newcomer { request, prompt_tokens, arrival, admitted } = match one {
+            Waiting::New(newcomer) => newcomer,
+            Waiting::Seen(sequence) => return self.depart(sequence, now, false, departed),
+        };
+        self.pending_tokens -= u64::from(prompt_tokens);
+        self.backend.forget(&request);
+        departed.push(Departed {
+            request,
+            admitted,
+            arrival,
+            scheduled_at: None,
+            first_token_at: None,
+            left_at: now,
+            prompt_tokens,
+            cached_tokens: 0,
+            output_tokens: 0,
+            preemptions: 0,
+            finished: false,
+        });
     }
 
     /// Writes down how a request left.

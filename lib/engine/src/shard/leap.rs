@@ -131,7 +131,7 @@ impl<P: Pool> Shard<P> {
         let Some(head) = self.waiting.front() else { return true };
         // The head was refused: the batch is full, or blocks are missing. Meanwhile there are only ever fewer, unless one
         // that runs publishes what the head asks for.
-        self.running.len() >= self.config.max_running as usize || !self.is_answered(&head.rest.request)
+        self.running.len() >= self.config.max_running as usize || !self.is_answered(head.request())
     }
 
     /// Whether a prompt has, or goes on with, the answer that a running sequence is decoding.

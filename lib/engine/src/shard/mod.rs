@@ -20,6 +20,7 @@ mod sequence;
 mod steady;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 use crate::backend::BatchSeq;
 use crate::pool::{Pool, PoolUsage};
@@ -31,6 +32,7 @@ use sequence::Sequence;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use steady::Steady;
+use waiting::{Newcomer, Waiting};
 
 /// The limits of a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,7 +170,7 @@ pub struct Shard<P: Pool> {
     config: ShardConfig,
     pool: P,
     backend: Box<dyn Backend>,
-    waiting: VecDeque<Sequence<P::Held>>,
+    waiting: VecDeque<Waiting<P::Held>>,
     /// Whoever waits arrived no later than those behind it, which only faults and preemptions can change.
     queue_in_order: bool,
     running: Vec<Sequence<P::Held>>,
@@ -239,12 +241,10 @@ impl<P: Pool> Shard<P> {
     pub fn enqueue(&mut self, request: Arc<Request>, arrival: Time, admitted: bool) -> Result<(), Rejection> {
         let prompt_tokens = self.config.prompt_of(&request)?;
         self.look_for_quotes(&request);
-        let held = self.pool.open(&request, admitted);
-        let sequence = Sequence::new(request, prompt_tokens, arrival, (admitted, held));
-        self.pending_tokens += sequence.pending();
-        let in_order = self.waiting.back().is_none_or(|last| last.arrival <= arrival);
+        self.pending_tokens += u64::from(prompt_tokens);
+        let in_order = self.waiting.back().is_none_or(|last| last.arrival() <= arrival);
         self.queue_in_order = in_order && (self.queue_in_order || self.waiting.is_empty());
-        self.waiting.push_back(sequence);
+        self.waiting.push_back(Waiting::New(Newcomer { request, prompt_tokens, arrival, admitted }));
         if let Some(timeout) = self.config.timeout {
             self.expiry = Some(self.expiry.unwrap_or(Time::MAX).min(arrival + timeout));
         }
@@ -312,6 +312,9 @@ impl<P: Pool> Shard<P> {
 
     /// A new plan decides anew whose blocks are spared; see [`Pool::lift_protection`].
     pub fn lift_protection(&mut self) {
+        // Whoever waits was told to be admitted by the plan before.
+        let queue = std::mem::take(&mut self.waiting);
+        self.waiting = queue.into_iter().map(|one| Waiting::Seen(one.sequence(&self.pool))).collect();
         self.pool.lift_protection();
     }
 
@@ -367,10 +370,12 @@ impl<P: Pool> Shard<P> {
         self.catch_up(now, false);
         self.stop_step(now);
         self.forget_sums();
-        let all: Vec<_> = self.running.drain(..).chain(self.waiting.drain(..)).collect();
-        for mut sequence in all {
+        for mut sequence in std::mem::take(&mut self.running) {
             sequence.release(&mut self.pool);
             self.depart(sequence, now, false, departed);
+        }
+        for one in std::mem::take(&mut self.waiting) {
+            self.turn_away(one, now, departed);
         }
         self.pool.clear();
     }

@@ -1,6 +1,7 @@
 //! The start of a step: who computes what.
 
 use super::sequence::Sequence;
+use super::waiting::Waiting;
 use super::{Departed, Shard};
 use crate::backend::{Batch, BatchSeq};
 use crate::pool::Pool;
@@ -16,28 +17,35 @@ impl<P: Pool> Shard<P> {
             return;
         }
         let late = |s: &Sequence<P::Held>| s.arrival + timeout <= now;
-        if self.running.iter().any(late) {
-            self.forget_sums();
-            for mut sequence in self.running.extract_if(.., |s| late(s)).collect::<Vec<_>>() {
+        self.take_decoding(|s, _| late(s), |shard, mut sequence| {
+            sequence.release(&mut shard.pool);
+            shard.depart(sequence, now, false, departed);
+        });
+        let mut at = self.decoding_together();
+        while at < self.running.len() {
+            if late(&self.running[at]) {
+                let mut sequence = self.running.remove(at);
                 sequence.release(&mut self.pool);
                 self.depart(sequence, now, false, departed);
+            } else {
+                at += 1;
             }
         }
+        let late = |one: &Waiting<P::Held>| one.arrival() + timeout <= now;
         if !self.queue_in_order && self.waiting.iter().any(late) {
             let (gone, kept): (Vec<_>, Vec<_>) = self.waiting.drain(..).partition(late);
             self.waiting = kept.into();
-            for sequence in gone {
-                self.depart(sequence, now, false, departed);
-            }
+            gone.into_iter().for_each(|one| self.turn_away(one, now, departed));
         }
         while self.queue_in_order
-            && let Some(sequence) = self.waiting.pop_front_if(|s| late(s))
+            && let Some(one) = self.waiting.pop_front_if(|one| late(one))
         {
-            self.depart(sequence, now, false, departed);
+            self.turn_away(one, now, departed);
         }
         let looked_at = if self.queue_in_order { self.waiting.len().min(1) } else { self.waiting.len() };
-        let left = self.running.iter().chain(self.waiting.range(..looked_at));
-        self.expiry = left.map(|s| s.arrival + timeout).min();
+        let running = self.running.iter().map(|s| s.arrival);
+        let earliest = running.chain(self.waiting.range(..looked_at).map(Waiting::arrival)).min();
+        self.expiry = earliest.map(|arrival| arrival + timeout);
     }
 
     /// Decides for every sequence how many tokens it feeds (`in_step`), and sums up what the step does.
@@ -97,19 +105,22 @@ impl<P: Pool> Shard<P> {
         sequence.decodes = false;
         sequence.rest.preemptions += 1;
         self.totals.preemptions += 1;
-        self.queue_in_order &= self.waiting.front().is_none_or(|front| sequence.arrival <= front.arrival);
-        self.waiting.push_front(sequence);
+        self.queue_in_order &= self.waiting.front().is_none_or(|front| sequence.arrival <= front.arrival());
+        self.waiting.push_front(Waiting::Seen(sequence));
     }
 
     /// Lets waiting sequences join while the budget, the batch and the pool have room.
     fn admit_waiting(&mut self, now: Time, mut budget: u32, survey: &mut Survey) {
         while budget > 0 && self.running.len() < self.config.max_running as usize {
-            let Some(sequence) = self.waiting.front_mut() else { return };
+            let Some(first) = self.waiting.pop_front() else { return };
+            let mut sequence = first.sequence(&self.pool);
             let known = sequence.known();
             // One token is always computed, so that there are logits to decode from.
             let most_cached = (known - 1) / self.config.block_tokens;
-            let Some(found) = sequence.admit(&mut self.pool, most_cached) else { return };
-            let Some(mut sequence) = self.waiting.pop_front() else { return };
+            let Some(found) = sequence.admit(&mut self.pool, most_cached) else {
+                self.waiting.push_front(Waiting::Seen(sequence));
+                return;
+            };
             let found_tokens = found * self.config.block_tokens;
             if sequence.rest.scheduled_at.is_none() {
                 sequence.rest.scheduled_at = Some(now);

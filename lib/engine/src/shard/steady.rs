@@ -214,14 +214,30 @@ impl<P: Pool> Shard<P> {
 
     /// Takes those that have all their tokens out of the batch and out of the sums; false where there are no sums.
     pub(super) fn let_go_together(&mut self, now: Time, departed: &mut Vec<Departed>) -> bool {
+        self.take_decoding(|_, left| left == 0, |shard, sequence| shard.finish(sequence, now, departed));
+        self.steady.on
+    }
+
+    /// How many sequences the sums are of; the first ones of the batch.
+    pub(super) fn decoding_together(&self) -> usize {
+        if self.steady.on { self.steady.decoding } else { 0 }
+    }
+
+    /// Takes sequences out of the batch and out of the sums, between two steps: those of which `goes` says so, told how many tokens
+    /// each has still to decode. Without sums it takes none.
+    pub(super) fn take_decoding(
+        &mut self,
+        goes: impl Fn(&Sequence<P::Held>, u32) -> bool,
+        mut take: impl FnMut(&mut Self, Sequence<P::Held>),
+    ) {
         if !self.steady.on {
-            return false;
+            return;
         }
         let (mut at, ahead) = (0, self.steady.ahead);
         self.steady.first_done = u32::MAX;
         while at < self.steady.decoding {
             let left = self.running[at].left(ahead);
-            if left > 0 {
+            if !goes(&self.running[at], left) {
                 self.steady.first_done = self.steady.first_done.min(left);
                 at += 1;
                 continue;
@@ -230,9 +246,8 @@ impl<P: Pool> Shard<P> {
             sequence.decode(ahead);
             sequence.has_room(sequence.computed, self.config.block_tokens);
             self.steady.leave(sequence.computed);
-            self.finish(sequence, now, departed);
+            take(self, sequence);
         }
-        true
     }
 
     /// A prompt has been computed, and its sequence, the first one that did not decode, has its first token.

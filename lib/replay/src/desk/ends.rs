@@ -6,7 +6,7 @@ use crate::arrivals::Arrival;
 use crate::narrator::Failure;
 use crate::serving::Serving;
 use cr_engine::{Departed, Rejection};
-use cr_report::events::FailReason;
+use cr_report::events::{Detail, FailReason};
 use cr_routing::policy::Departure;
 use cr_trace::{Request, RequestId, ShardId, TraceError};
 use std::sync::Arc;
@@ -24,8 +24,8 @@ impl<S: Serving, I: Iterator<Item = Result<Arc<Request>, TraceError>>> Desk<'_, 
     pub(super) fn cancel(&mut self) -> Result<(), ReplayError> {
         while let Some((arrival, at)) = self.arrivals.next_cancelled() {
             let detail = match arrival.request.after {
-                Some(predecessor) => format!("request {predecessor} failed at {} s", at.as_s()),
-                None => String::new(),
+                Some(predecessor) => format!("request {predecessor} failed at {} s", at.as_s()).into(),
+                None => Detail::default(),
             };
             let failure = Failure { shard: None, reason: FailReason::PredecessorFailed, detail };
             self.narrator.fail(&arrival, false, self.now, failure, 0)?;
@@ -45,13 +45,10 @@ impl<S: Serving, I: Iterator<Item = Result<Arc<Request>, TraceError>>> Desk<'_, 
             if departed.finished {
                 self.finish(shard, &departed)?;
             } else {
-                let waited = departed.left_at.since(departed.arrival).as_s();
-                let detail = format!("not finished {waited} s after its arrival");
-                self.lose(
-                    shard,
-                    &departed,
-                    Failure { shard: Some(shard), reason: FailReason::Timeout, detail },
-                )?;
+                let waited_s = departed.left_at.since(departed.arrival).as_s();
+                let detail = Detail::NotFinishedAfter(waited_s);
+                let failure = Failure { shard: Some(shard), reason: FailReason::Timeout, detail };
+                self.lose(shard, &departed, failure)?;
             }
         }
         self.cancel()
@@ -116,13 +113,14 @@ pub(super) fn interrupted(shard: Option<ShardId>) -> Failure {
 }
 
 /// A rejection as the events tell it.
-pub(super) fn explain(rejection: &Rejection) -> (FailReason, String) {
+pub(super) fn explain(rejection: &Rejection) -> (FailReason, Detail) {
     match rejection {
         Rejection::PromptTooLong { tokens, context } => {
-            (FailReason::PromptTooLong, format!("{tokens} tokens of prompt and output, context is {context}"))
+            let detail = format!("{tokens} tokens of prompt and output, context is {context}");
+            (FailReason::PromptTooLong, detail.into())
         }
         Rejection::PoolTooSmall { blocks, pool } => {
-            (FailReason::PoolTooSmall, format!("{blocks} KV blocks needed, the pool has {pool}"))
+            (FailReason::PoolTooSmall, format!("{blocks} KV blocks needed, the pool has {pool}").into())
         }
     }
 }

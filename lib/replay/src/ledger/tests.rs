@@ -61,7 +61,7 @@ fn every_law_can_be_broken() {
         key: "k".into(),
         shard: None,
         reason: FailReason::Timeout,
-        detail: String::new(),
+        detail: Default::default(),
         measured: true,
         arrival_s: Some(1.5),
         retries: 0,

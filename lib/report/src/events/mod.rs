@@ -2,9 +2,11 @@
 //!
 //! Readers ignore fields they do not know: a field may be added to the schema, never renamed or redefined.
 
+mod detail;
 pub mod line;
 mod scopes;
 
+pub use detail::Detail;
 pub use scopes::ScopeTokens;
 pub(crate) use scopes::scope;
 
@@ -231,7 +233,7 @@ pub struct Fail {
     pub reason: FailReason,
     /// In words, with numbers.
     #[serde(default)]
-    pub detail: String,
+    pub detail: Detail,
     /// As for a finished request.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub measured: bool,

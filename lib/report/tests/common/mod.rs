@@ -57,7 +57,7 @@ pub(crate) fn fail(id: u64, t_s: f64, reason: FailReason) -> Fail {
         key: "k1".into(),
         shard: None,
         reason,
-        detail: String::new(),
+        detail: Default::default(),
         measured: true,
         arrival_s: None,
         retries: 0,
