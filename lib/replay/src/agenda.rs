@@ -94,6 +94,18 @@ impl Agenda {
         }
     }
 
+    /// Whether, of what is known here, nothing comes before a step that the shard would start at `now`, the present instant. What is
+    /// known of the shard itself is in the past.
+    pub(crate) fn is_free(&self, shard: ShardId, now: Time) -> bool {
+        let mut node = self.ends.len() / 2 + shard.index();
+        let mut earliest = NEVER;
+        while node > 1 {
+            earliest = earliest.min(self.ends[node ^ 1]);
+            node /= 2;
+        }
+        earliest > now && self.starts.is_empty()
+    }
+
     /// The first shard whose step ends at that time, which is the earliest.
     fn first_that_ends_at(&self, time: Time) -> u32 {
         let mut node = 1;
@@ -146,6 +158,9 @@ mod tests {
                     None => agenda.clear(shard),
                 }
                 naive[shard.index()] = entry.map(|(time, kind)| (time, kind, shard.0));
+                let others = naive.iter().flatten().filter(|entry| entry.2 != shard.0 || entry.1 == Kind::StepStart);
+                let free = others.clone().all(|other| other.1 == Kind::StepEnd && other.0 > Time(4));
+                prop_assert_eq!(agenda.is_free(shard, Time(4)), free);
                 let first = naive.iter().flatten().min().copied();
                 prop_assert_eq!(agenda.next(None, None), first);
                 prop_assert_eq!(agenda.next(None, Some(Time(3))), first.map(|first| first.min((Time(3), Kind::Due, 0))));

@@ -177,7 +177,7 @@ impl<'a> Narrator<'a> {
             e2e_s: end.since(arrival).as_s(),
             prompt_tokens: u64::from(departed.prompt_tokens),
             cached_tokens: cached,
-            cached_by_scope: request.tokens_by_scope(cached).into(),
+            cached_by_scope: request.prompt.outline().tokens_by_scope(cached).into(),
             output_tokens: u64::from(departed.output_tokens),
             retries,
             preemptions: departed.preemptions,

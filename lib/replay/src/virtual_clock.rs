@@ -76,6 +76,17 @@ impl<'a, I: Iterator<Item = Result<Arc<Request>, TraceError>>> VirtualClock<'a, 
         Ok(true)
     }
 
+    /// The shard starts a step at this very instant, once everything else that happens at it has happened; mostly nothing does.
+    fn go_on(&mut self, shard: ShardId) -> Result<(), ReplayError> {
+        let now = self.desk.now;
+        let later = |other: Option<Time>| other.is_none_or(|other| other > now);
+        if self.agenda.is_free(shard, now) && later(self.desk.next_due()) && later(self.desk.next_arrival()?) {
+            return self.start_step(shard);
+        }
+        self.agenda.starts(shard, now);
+        Ok(())
+    }
+
     fn start_step(&mut self, shard: ShardId) -> Result<(), ReplayError> {
         match self.desk.fleet.start_step(shard, self.desk.now, &mut self.departed)? {
             Some(end) => self.agenda.ends(shard, end),
@@ -85,12 +96,13 @@ impl<'a, I: Iterator<Item = Result<Arc<Request>, TraceError>>> VirtualClock<'a, 
     }
 
     fn end_step(&mut self, shard: ShardId, now: Time) -> Result<(), ReplayError> {
-        if self.desk.fleet.end_step(shard, now, &mut self.departed) {
-            self.agenda.starts(shard, now);
-        } else {
-            self.agenda.clear(shard);
+        let more = self.desk.fleet.end_step(shard, now, &mut self.departed);
+        self.see_off(shard)?;
+        if more {
+            return self.go_on(shard);
         }
-        self.see_off(shard)
+        self.agenda.clear(shard);
+        Ok(())
     }
 
     fn see_off(&mut self, shard: ShardId) -> Result<(), ReplayError> {

@@ -105,7 +105,8 @@ pub fn prompt_blocks(prompt: &[Segment], block_tokens: u32) -> Vec<BlockHash> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::content::{ContentId, Prompt, shared_tokens};
+    use crate::Prompt;
+    use crate::content::{ContentId, shared_tokens};
     use proptest::prelude::*;
 
     fn arbitrary_prompt() -> impl Strategy<Value = Prompt> {

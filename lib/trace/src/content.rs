@@ -6,7 +6,6 @@
 
 use compact_str::CompactString;
 use serde::{Deserialize, Serialize};
-use smallvec::SmallVec;
 use twox_hash::XxHash3_64;
 
 /// The name of a piece of content, such as `k:k17`. Its first letter is its [`Scope`].
@@ -174,9 +173,6 @@ impl Segment {
     }
 }
 
-/// The segments of a prompt, in order. Four fit without a heap allocation: a template, a key, a document and a turn.
-pub type Prompt = SmallVec<[Segment; 4]>;
-
 /// The number of tokens of a prompt.
 pub fn prompt_tokens(prompt: &[Segment]) -> u64 {
     prompt.iter().map(|segment| u64::from(segment.tokens())).sum()
@@ -201,7 +197,7 @@ pub fn shared_tokens(a: &[Segment], b: &[Segment]) -> u64 {
 mod tests {
     use super::*;
 
-    fn prompt(parts: &[(&str, u32)]) -> Prompt {
+    fn prompt(parts: &[(&str, u32)]) -> Vec<Segment> {
         parts.iter().map(|&(id, tokens)| Segment(ContentId::new(id), tokens)).collect()
     }
 

@@ -4,9 +4,9 @@ use compact_str::CompactString;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-use crate::Time;
-use crate::content::{ContentId, Prompt, Scope, prompt_tokens};
+use crate::content::{ContentId, Scope, prompt_tokens};
 use crate::number::plain;
+use crate::{Prompt, Time};
 
 /// Names one request within a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -98,24 +98,6 @@ impl Request {
     #[inline]
     pub fn tenant(&self) -> &Key {
         self.tenant.as_ref().unwrap_or(&self.key)
-    }
-
-    /// How many of the leading `tokens` tokens of the prompt fall into each scope, in the order of [`Scope::ALL`].
-    #[inline]
-    pub fn tokens_by_scope(&self, tokens: u64) -> [u64; 6] {
-        let mut by_scope = [0; 6];
-        let mut left = tokens;
-        for segment in &self.prompt {
-            let here = left.min(u64::from(segment.tokens()));
-            if let Some(scope) = segment.content().scope() {
-                by_scope[scope.index()] += here;
-            }
-            left -= here;
-            if left == 0 {
-                break;
-            }
-        }
-        by_scope
     }
 
     /// What is wrong with this request by itself, in words; `None` where nothing is.

@@ -6,8 +6,7 @@
 
 use crate::lines::Lines;
 use crate::tolerance::{Patience, Rows, Tolerance};
-use crate::{ContentId, Key, Request, RequestId, Segment, Time, TraceError};
-use smallvec::smallvec;
+use crate::{ContentId, Key, Prompt, Request, RequestId, Segment, Time, TraceError};
 use std::io::BufRead;
 use std::time::UNIX_EPOCH;
 
@@ -152,7 +151,7 @@ impl<R: BufRead> TableImport<R> {
             turn: None,
             after: None,
             think_s: None,
-            prompt: smallvec![Segment(ContentId::user(id), input)],
+            prompt: Prompt::from_iter([Segment(ContentId::user(id), input)]),
             output_tokens: output,
         };
         request.fault().map_or(Ok(request), Err)

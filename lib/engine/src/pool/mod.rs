@@ -57,6 +57,11 @@ pub trait Pool: Send {
     /// The content of a sequence, holding nothing yet. `admitted`: its key is in the plan.
     fn open(&self, request: &Request, admitted: bool) -> Self::Held;
 
+    /// As [`Pool::open`], in the place of a sequence that holds nothing any more.
+    fn reopen(&self, held: &mut Self::Held, request: &Request, admitted: bool) {
+        *held = self.open(request, admitted);
+    }
+
     /// Takes references to the cached leading blocks of a sequence that holds nothing, at most `most_cached` of them,
     /// and allocates the rest up to `tokens` tokens. Returns the number of blocks found, or `None`, with nothing
     /// changed, where the pool cannot hold that many now.

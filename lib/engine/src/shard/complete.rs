@@ -114,20 +114,21 @@ impl<P: Pool> Shard<P> {
         departed: &mut Vec<Departed>,
     ) {
         self.pending_tokens -= sequence.pending();
-        let rest = *sequence.rest;
-        self.backend.forget(&rest.request);
+        let Sequence { request, rest, arrival, prompt_tokens, generated, .. } = sequence;
+        self.backend.forget(&request);
         departed.push(Departed {
             admitted: rest.admitted,
-            arrival: sequence.arrival,
+            arrival,
             scheduled_at: rest.scheduled_at,
             first_token_at: rest.first_token_at,
             left_at: now,
-            prompt_tokens: sequence.prompt_tokens,
+            prompt_tokens,
             cached_tokens: rest.cached,
-            output_tokens: sequence.generated,
+            output_tokens: generated,
             preemptions: rest.preemptions,
             finished,
-            request: rest.request,
+            request,
         });
+        self.left.push(rest);
     }
 }

@@ -10,7 +10,6 @@
 //! ([`Shard::interrupt_leap`], [`Shard::cut_leap`]), and caught up with where somebody looks ([`Shard::catch_up`]).
 
 use super::Shard;
-use super::quotes::has_answers;
 use super::schedule::Survey;
 use super::sequence::Sequence;
 use crate::pool::Pool;
@@ -118,7 +117,7 @@ impl<P: Pool> Shard<P> {
         let Some(at) = survey.prompt else { return survey.first_done };
         let sequence = &self.running[at];
         if u64::from(sequence.in_step) < survey.work.prefill_tokens
-            || self.is_answered(&sequence.rest.request)
+            || self.is_answered(&sequence.request)
         {
             // Two prompts, or one that has what others are about to publish.
             return 1;
@@ -138,11 +137,11 @@ impl<P: Pool> Shard<P> {
     fn is_answered(&self, request: &Request) -> bool {
         let answer = |id: &ContentId| request.prompt.iter().any(|segment| segment.content() == id);
         self.answers_are_asked
-            && has_answers(request)
+            && request.prompt.outline().has_answers()
             && self.running.iter().any(|s| {
                 s.generated > 0
-                    && s.rest.request.id != request.id
-                    && answer(&ContentId::answer(s.rest.request.id))
+                    && s.request.id != request.id
+                    && answer(&ContentId::answer(s.request.id))
             })
     }
 

@@ -28,7 +28,7 @@ use crate::recycle::recycle;
 use crate::{Backend, EngineError};
 use cr_trace::{Request, RequestId, Time};
 use leap::Leap;
-use sequence::Sequence;
+use sequence::{Rest, Sequence};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use steady::Steady;
@@ -79,7 +79,7 @@ impl ShardConfig {
 
     /// The prompt tokens of a request that an empty shard could serve.
     fn prompt_of(&self, request: &Request) -> Result<u32, Rejection> {
-        let prompt = request.prompt_tokens();
+        let prompt = request.prompt.outline().tokens();
         let tokens = prompt + u64::from(request.output_tokens);
         if let Some(context) = self.context_tokens
             && tokens > u64::from(context)
@@ -174,6 +174,8 @@ pub struct Shard<P: Pool> {
     /// Whoever waits arrived no later than those behind it, which only faults and preemptions can change.
     queue_in_order: bool,
     running: Vec<Sequence<P::Held>>,
+    /// Boxes of those that have left, to be used again.
+    left: Vec<Box<Rest<P::Held>>>,
     /// What steps need to know of the sequences that decode.
     steady: Steady,
     /// The buffer of batches, empty between steps.
@@ -225,6 +227,7 @@ impl<P: Pool> Shard<P> {
             waiting: VecDeque::new(),
             queue_in_order: true,
             running: Vec::new(),
+            left: Vec::new(),
             steady: Steady::new(config.block_tokens),
             batch: Vec::new(),
             step: None,
@@ -314,7 +317,7 @@ impl<P: Pool> Shard<P> {
     pub fn lift_protection(&mut self) {
         // Whoever waits was told to be admitted by the plan before.
         let queue = std::mem::take(&mut self.waiting);
-        self.waiting = queue.into_iter().map(|one| Waiting::Seen(one.sequence(&self.pool))).collect();
+        self.waiting = queue.into_iter().map(|one| Waiting::Seen(one.sequence(&self.pool, &mut self.left))).collect();
         self.pool.lift_protection();
     }
 

@@ -4,37 +4,7 @@
 
 use super::Shard;
 use crate::pool::Pool;
-use cr_trace::{Request, Scope};
-
-/// What a prompt has of other requests.
-#[derive(Clone, Copy, Debug, Default)]
-struct Quotes {
-    /// It has the answer to one.
-    answers: bool,
-    /// It has one's turn or answer.
-    others: bool,
-}
-
-impl Quotes {
-    fn of(request: &Request) -> Quotes {
-        let mut quotes = Quotes::default();
-        for segment in &request.prompt {
-            match segment.content().as_str().as_bytes() {
-                [b'a', b':', ..] => quotes = Quotes { answers: true, others: true },
-                [b'u', b':', ..] => {
-                    quotes.others |= segment.content().request_number() != Some(request.id.0);
-                }
-                _ => {}
-            }
-        }
-        quotes
-    }
-}
-
-/// Whether a prompt has the answer to another request.
-pub(super) fn has_answers(request: &Request) -> bool {
-    request.prompt.iter().any(|segment| segment.content().scope() == Some(Scope::Answer))
-}
+use cr_trace::Request;
 
 impl<P: Pool> Shard<P> {
     /// Before a request is opened: where it may ask for another one's turn or answer, everything can be found from now on.
@@ -42,12 +12,12 @@ impl<P: Pool> Shard<P> {
         if self.answers_are_asked && !self.defers {
             return;
         }
-        let quotes = Quotes::of(request);
-        self.answers_are_asked |= quotes.answers;
+        let outline = request.prompt.outline();
+        self.answers_are_asked |= outline.has_answers();
         if !self.defers {
             return;
         }
-        if self.newest < Some(request.id) && !quotes.others {
+        if self.newest < Some(request.id) && !outline.quotes_others(request.id.0) {
             self.newest = Some(request.id);
             return;
         }

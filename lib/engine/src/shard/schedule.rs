@@ -113,7 +113,7 @@ impl<P: Pool> Shard<P> {
     fn admit_waiting(&mut self, now: Time, mut budget: u32, survey: &mut Survey) {
         while budget > 0 && self.running.len() < self.config.max_running as usize {
             let Some(first) = self.waiting.pop_front() else { return };
-            let mut sequence = first.sequence(&self.pool);
+            let mut sequence = first.sequence(&self.pool, &mut self.left);
             let known = sequence.known();
             // One token is always computed, so that there are logits to decode from.
             let most_cached = (known - 1) / self.config.block_tokens;
@@ -173,7 +173,7 @@ pub(super) fn batch<'a, P: Pool>(
             }
             let (start, tokens) = (sequence.computed, sequence.in_step);
             batch.seqs.push(BatchSeq {
-                request: &sequence.rest.request,
+                request: &sequence.request,
                 start,
                 tokens,
                 blocks: pool.table(&sequence.rest.held),

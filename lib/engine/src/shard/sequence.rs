@@ -8,6 +8,7 @@ use std::sync::Arc;
 /// A request being served: what is known of it, what it holds, how far it is. What every step looks at lies close together, the
 /// rest elsewhere: steps walk over the whole batch.
 pub(super) struct Sequence<H> {
+    pub(super) request: Arc<Request>,
     pub(super) rest: Box<Rest<H>>,
     pub(super) arrival: Time,
     pub(super) prompt_tokens: u32,
@@ -31,7 +32,7 @@ pub(super) struct Sequence<H> {
 
 /// What a request's joining, first token, blocks and leaving are about.
 pub(super) struct Rest<H> {
-    pub(super) request: Arc<Request>,
+    /// Whether its key was in the plan when it was routed.
     pub(super) admitted: bool,
     /// What it holds of the pool; how much, only [`Sequence::release`] tells.
     pub(super) held: H,
@@ -42,12 +43,30 @@ pub(super) struct Rest<H> {
     pub(super) preemptions: u32,
 }
 
+impl<H> Rest<H> {
+    /// Of a request that holds nothing yet.
+    pub(super) fn of<P: Pool<Held = H>>(pool: &P, request: &Request, admitted: bool) -> Rest<H> {
+        let held = pool.open(request, admitted);
+        Rest { admitted, held, cached: 0, scheduled_at: None, first_token_at: None, preemptions: 0 }
+    }
+
+    /// The same, in the place of one that has left.
+    #[inline]
+    pub(super) fn renew<P: Pool<Held = H>>(&mut self, pool: &P, request: &Request, admitted: bool) {
+        pool.reopen(&mut self.held, request, admitted);
+        self.admitted = admitted;
+        (self.cached, self.scheduled_at, self.first_token_at, self.preemptions) = (0, None, None, 0);
+    }
+}
+
 impl<H> Sequence<H> {
+    /// Nothing of it is computed or held. `rest` is as [`Rest::of`] or [`Rest::renew`] gives it.
+    #[inline]
     pub(super) fn new(
         request: Arc<Request>,
         prompt_tokens: u32,
         arrival: Time,
-        (admitted, held): (bool, H),
+        rest: Box<Rest<H>>,
     ) -> Sequence<H> {
         Sequence {
             arrival,
@@ -60,15 +79,8 @@ impl<H> Sequence<H> {
             generated: 0,
             in_step: 0,
             decodes: false,
-            rest: Box::new(Rest {
-                request,
-                admitted,
-                held,
-                cached: 0,
-                scheduled_at: None,
-                first_token_at: None,
-                preemptions: 0,
-            }),
+            request,
+            rest,
         }
     }
 

@@ -1,6 +1,6 @@
 //! The queue of a shard: who waits to join the batch.
 
-use super::sequence::Sequence;
+use super::sequence::{Rest, Sequence};
 use crate::pool::Pool;
 use cr_trace::{Request, Time};
 use std::sync::Arc;
@@ -37,17 +37,23 @@ impl<H> Waiting<H> {
     pub(super) fn request(&self) -> &Arc<Request> {
         match self {
             Waiting::New(newcomer) => &newcomer.request,
-            Waiting::Seen(sequence) => &sequence.rest.request,
+            Waiting::Seen(sequence) => &sequence.request,
         }
     }
 
-    /// As what it joins the batch of a shard with this pool.
+    /// As what it joins the batch of a shard with this pool; `left` are the boxes of those that have left.
     #[inline]
-    pub(super) fn sequence<P: Pool<Held = H>>(self, pool: &P) -> Sequence<H> {
+    pub(super) fn sequence<P: Pool<Held = H>>(self, pool: &P, left: &mut Vec<Box<Rest<H>>>) -> Sequence<H> {
         match self {
             Waiting::New(Newcomer { request, prompt_tokens, arrival, admitted }) => {
-                let held = pool.open(&request, admitted);
-                Sequence::new(request, prompt_tokens, arrival, (admitted, held))
+                let rest = match left.pop() {
+                    Some(mut rest) => {
+                        rest.renew(pool, &request, admitted);
+                        rest
+                    }
+                    None => Box::new(Rest::of(pool, &request, admitted)),
+                };
+                Sequence::new(request, prompt_tokens, arrival, rest)
             }
             Waiting::Seen(sequence) => sequence,
         }

@@ -53,7 +53,13 @@ impl Slot {
         }
         if drawn.used == drawn.requests.len() {
             let room = KEPT_REQUESTS + 1 - drawn.used.min(KEPT_REQUESTS);
-            drawn.requests.extend(drawn.generator.by_ref().take(room).map(Arc::new));
+            let kept = |request| {
+                let request: Arc<Request> = Arc::new(request);
+                // Every run asks for it, in this order: now it comes to lie beside the request.
+                request.prompt.outline();
+                request
+            };
+            drawn.requests.extend(drawn.generator.by_ref().take(room).map(kept));
             drawn.used = drawn.requests.len();
         }
         drawn.spec = spec;

@@ -6,7 +6,7 @@
 //! less loaded. Ties at random. Cached prefixes are those of the router's own index of what it dispatched.
 //! Source: DualMap, arXiv 2602.06502. Its result hangs on the drain rate that it assumes.
 
-use super::index::{PrefixIndex, path};
+use super::index::PrefixIndex;
 use super::{Policy, PolicyTuning, choose};
 use crate::view::FleetView;
 use cr_trace::{Request, ShardId, Stream};
@@ -63,20 +63,20 @@ impl Policy for DualMap {
     fn route(&mut self, request: &Request, view: &FleetView<'_>, rng: &mut Stream) -> Option<ShardId> {
         let (first, second) = candidates(&request.key, view)?;
         let mut matched = std::mem::take(&mut self.matched);
-        let path = path(request);
-        self.index.matches(&path, &mut matched);
+        let outline = request.prompt.outline();
+        self.index.matches(outline, &mut matched);
         let cached = |shard: ShardId| matched.get(shard.index()).copied().unwrap_or(0);
         let better = match cached(first).cmp(&cached(second)) {
             std::cmp::Ordering::Greater => Some(first),
             std::cmp::Ordering::Less => Some(second),
             std::cmp::Ordering::Equal => None,
         };
-        let missed = |shard: ShardId| request.prompt_tokens().saturating_sub(u64::from(cached(shard)));
+        let missed = |shard: ShardId| outline.tokens().saturating_sub(u64::from(cached(shard)));
         let chosen = better
             .filter(|&shard| self.clears(shard, missed(shard), view))
             .or_else(|| choose::less_loaded([first, second].into_iter(), view, rng))?;
         self.matched = matched;
-        self.index.insert(&path, chosen);
+        self.index.insert(outline, chosen);
         Some(chosen)
     }
 

@@ -5,8 +5,8 @@
 //! never sees a pool: a real one may have evicted more, or less.
 
 use super::recency::Recency;
-use cr_trace::tokens::mix64;
-use cr_trace::{Request, ShardId};
+use cr_trace::ShardId;
+use cr_trace::prompt::{Outline, Part};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -37,9 +37,6 @@ pub(super) struct Forgotten {
     pub(super) hits: u32,
 }
 
-/// The nodes of a prompt with their tokens, first segment first.
-pub(super) type Path = SmallVec<[(NodeId, u32); 8]>;
-
 /// An index of dispatched prompts.
 #[derive(Clone, Debug)]
 pub(super) struct PrefixIndex {
@@ -49,20 +46,6 @@ pub(super) struct PrefixIndex {
     tokens: Vec<u64>,
     /// What each shard holds, in the order in which it was last sent there.
     order: Recency<Held>,
-}
-
-/// The nodes of a prompt.
-pub(super) fn path(request: &Request) -> Path {
-    let mut history = 0;
-    request
-        .prompt
-        .iter()
-        .map(|segment| {
-            let node = mix64(history ^ segment.content().hash64());
-            history = mix64(node ^ u64::from(segment.tokens()));
-            (node, segment.tokens())
-        })
-        .collect()
 }
 
 impl PrefixIndex {
@@ -78,11 +61,11 @@ impl PrefixIndex {
 
     /// The leading tokens of a prompt that each shard was sent before, into `out` (one entry a shard). The last token is
     /// always computed, so it never counts.
-    pub(super) fn matches(&self, path: &[(NodeId, u32)], out: &mut Vec<u32>) {
+    pub(super) fn matches(&self, prompt: &Outline, out: &mut Vec<u32>) {
         out.clear();
         out.resize(self.tokens.len(), 0);
         let mut before = 0;
-        for &(node, tokens) in path {
+        for &Part { name: node, tokens, .. } in prompt.parts() {
             let Some(holders) = self.nodes.get(&node) else { break };
             let mut goes_on = false;
             for holder in holders {
@@ -99,16 +82,15 @@ impl PrefixIndex {
             }
             before += tokens;
         }
-        let prompt = path.iter().fold(0u32, |sum, (_, tokens)| sum.saturating_add(*tokens));
-        let most = prompt.saturating_sub(1);
+        let most = u32::try_from(prompt.tokens()).unwrap_or(u32::MAX).saturating_sub(1);
         out.iter_mut().for_each(|matched| *matched = (*matched).min(most));
     }
 
     /// Notes that a prompt was sent to a shard.
-    pub(super) fn insert(&mut self, path: &[(NodeId, u32)], shard: ShardId) {
+    pub(super) fn insert(&mut self, prompt: &Outline, shard: ShardId) {
         let Some(held) = self.tokens.get_mut(shard.index()) else { return };
         // The deepest first, so that among equally old ones it is forgotten first.
-        for &(node, tokens) in path.iter().rev() {
+        for &Part { name: node, tokens, .. } in prompt.parts().iter().rev() {
             let holders = self.nodes.entry(node).or_default();
             match holders.iter_mut().find(|holder| holder.shard == shard) {
                 Some(holder) => {
@@ -165,7 +147,7 @@ mod tests {
     use super::super::tests::request;
     use super::*;
     use cr_trace::content::shared_tokens;
-    use cr_trace::{ContentId, Segment};
+    use cr_trace::{ContentId, Request, Segment};
     use proptest::prelude::*;
 
     fn prompts() -> impl Strategy<Value = Vec<(Vec<(u8, u32)>, u32)>> {
@@ -189,14 +171,14 @@ mod tests {
             let mut found = Vec::new();
             for (id, (parts, shard)) in sent.iter().enumerate() {
                 let request = with_prompt(id as u64, parts);
-                index.matches(&path(&request), &mut found);
+                index.matches(request.prompt.outline(), &mut found);
                 for shard in 0..3 {
                     let before = history.iter().filter(|(_, to)| *to == shard);
                     let naive = before.map(|(other, _)| shared_tokens(&other.prompt, &request.prompt)).max();
                     let naive = naive.unwrap_or(0).min(request.prompt_tokens() - 1);
                     prop_assert_eq!(u64::from(found[shard as usize]), naive);
                 }
-                index.insert(&path(&request), ShardId(*shard));
+                index.insert(request.prompt.outline(), ShardId(*shard));
                 history.push((request, *shard));
             }
         }
@@ -210,7 +192,7 @@ mod tests {
                 let promised: u64 = index.would_forget(shard, 25).map(|gone| u64::from(gone.tokens)).sum();
                 let held = index.tokens[shard.index()];
                 prop_assert!(promised >= (held + 25).saturating_sub(kv_tokens).min(held));
-                index.insert(&path(&request), shard);
+                index.insert(request.prompt.outline(), shard);
                 for n in 0..3u32 {
                     let live = index.nodes.values().flatten().filter(|holder| holder.shard.0 == n);
                     let (count, tokens) = live.fold((0, 0), |(count, sum), holder| (count + 1, sum + u64::from(holder.tokens)));

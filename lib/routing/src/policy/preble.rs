@@ -13,7 +13,7 @@
 //! average output is 45 tokens until requests have finished. Ties at random. Prefixes are those of the router's own index.
 //! Source: Preble, arXiv 2407.00023. A lone hot prefix is served by few shards until the 1.5 rule redirects it.
 
-use super::index::{PrefixIndex, path};
+use super::index::PrefixIndex;
 use super::{Departure, Policy, PolicyTuning, choose};
 use crate::view::FleetView;
 use cr_cost::{CostModel, StepWork};
@@ -214,9 +214,9 @@ impl Policy for Preble {
 
     fn route(&mut self, request: &Request, view: &FleetView<'_>, rng: &mut Stream) -> Option<ShardId> {
         let mut matched = std::mem::take(&mut self.matched);
-        let path = path(request);
-        self.index.matches(&path, &mut matched);
-        let prompt = request.prompt_tokens();
+        let outline = request.prompt.outline();
+        self.index.matches(outline, &mut matched);
+        let prompt = outline.tokens();
         let second = self.now.as_s() as u64;
         self.recent.iter_mut().for_each(|recent| recent.age(second));
         let chosen = self.decide(prompt, &matched, view, rng);
@@ -226,7 +226,7 @@ impl Policy for Preble {
             if let Some(recent) = self.recent.get_mut(shard.index()) {
                 recent.add(spent);
             }
-            self.index.insert(&path, shard);
+            self.index.insert(outline, shard);
         }
         self.matched = matched;
         chosen

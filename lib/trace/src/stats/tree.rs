@@ -208,7 +208,8 @@ impl PrefixTree {
 mod tests {
     use super::*;
     use crate::Segment;
-    use crate::content::{ContentId, Prompt, shared_tokens};
+    use crate::Prompt;
+    use crate::content::{ContentId, shared_tokens};
     use proptest::prelude::*;
 
     fn prompts() -> impl Strategy<Value = Vec<(Prompt, u8, u32)>> {

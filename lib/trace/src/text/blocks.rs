@@ -60,7 +60,8 @@ impl TokenChain {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::content::{Prompt, shared_tokens};
+    use crate::Prompt;
+    use crate::content::shared_tokens;
     use proptest::prelude::*;
 
     proptest! {

@@ -53,39 +53,47 @@ pub struct HeldRuns {
 }
 
 impl HeldRuns {
-    #[inline]
-    pub(super) fn new(request: &Request, admitted: bool, block_tokens: u32) -> HeldRuns {
-        let mut stretches: SmallVec<[Stretch; 4]> = SmallVec::with_capacity(request.prompt.len());
-        let (mut history, mut tokens, mut named) = (0, 0, 0);
-        let mut private_from = None;
-        for segment in &request.prompt {
-            if private_from.is_none() && segment.content().request_number() == Some(request.id.0) {
-                private_from = Some(tokens / block_tokens);
-            }
-            let name = mix64(history ^ segment.content().hash64());
-            history = mix64(name ^ u64::from(segment.tokens()));
-            tokens += segment.tokens();
-            let end = tokens / block_tokens;
-            if end > named {
-                stretches.push(Stretch { name, end });
-                named = end;
-            }
-        }
+    /// Nothing.
+    pub(super) fn nothing() -> HeldRuns {
         HeldRuns {
-            stretches,
-            history,
-            request: request.id,
-            admitted,
+            stretches: SmallVec::new(),
+            history: 0,
+            request: RequestId(0),
+            admitted: false,
             protection: 0,
             path: SmallVec::new(),
             published: 0,
             blocks: 0,
-            named,
-            // What follows the prompt is the answer.
-            private_from: private_from.unwrap_or(named),
+            named: 0,
+            private_from: 0,
             full: 0,
             absent: (0, 0),
         }
+    }
+
+    /// The content of a request, where nothing is held.
+    #[inline]
+    pub(super) fn describe(&mut self, request: &Request, block_tokens: u32) {
+        let outline = request.prompt.outline();
+        let own = outline.first_of(request.id.0);
+        let (mut tokens, mut named, mut private_from) = (0, 0, None);
+        self.stretches.clear();
+        for (place, part) in outline.parts().iter().enumerate() {
+            if own == Some(place) {
+                private_from = Some(tokens / block_tokens);
+            }
+            tokens += part.tokens;
+            let end = tokens / block_tokens;
+            if end > named {
+                self.stretches.push(Stretch { name: part.name, end });
+                named = end;
+            }
+        }
+        self.path.clear();
+        (self.history, self.request, self.named) = (outline.history(), request.id, named);
+        // What follows the prompt is the answer.
+        self.private_from = private_from.unwrap_or(named);
+        (self.published, self.blocks, self.full, self.absent) = (0, 0, 0, (0, 0));
     }
 
     /// The stretches of the prompt, and of the answer once that was asked for.

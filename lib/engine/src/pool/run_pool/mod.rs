@@ -73,10 +73,9 @@ impl RunPool {
         (record.first == block && record.name() == Some(name)).then_some(node)
     }
 
-    /// The leading blocks of a sequence that are here, at most `most` of them.
+    /// The leading blocks of a sequence that are here, at most `most` of them, into the empty `path`.
     #[inline]
-    fn find(&self, stretches: &[Stretch], most: u32) -> SmallVec<[Share; 3]> {
-        let mut path = SmallVec::new();
+    fn find(&self, stretches: &[Stretch], most: u32, path: &mut SmallVec<[Share; 3]>) {
         let (mut block, mut at) = (0, 0);
         let mut may_go_on = true;
         while block < most && may_go_on {
@@ -90,7 +89,6 @@ impl RunPool {
             may_go_on = record.may_branch(next);
             block = next;
         }
-        path
     }
 
     /// The leading `blocks` of a node are about to be held: they leave the evictable ones.
@@ -341,32 +339,39 @@ impl Pool for RunPool {
 
     #[inline]
     fn open(&self, request: &Request, admitted: bool) -> HeldRuns {
-        let mut held = HeldRuns::new(request, admitted, self.block_tokens);
-        held.protection = self.protection;
+        let mut held = HeldRuns::nothing();
+        self.reopen(&mut held, request, admitted);
         held
+    }
+
+    #[inline]
+    fn reopen(&self, held: &mut HeldRuns, request: &Request, admitted: bool) {
+        held.describe(request, self.block_tokens);
+        (held.admitted, held.protection) = (admitted, self.protection);
     }
 
     #[inline]
     fn admit(&mut self, held: &mut HeldRuns, tokens: u32, most_cached: u32) -> Option<u32> {
         debug_assert!(held.blocks == 0, "a sequence is admitted holding nothing");
         let most = most_cached.min(held.named).min(self.public(held));
-        let path = self.find(held.stretches(), most);
+        let (path, stretches) = held.path_and_stretches();
+        self.find(stretches, most, path);
         let (mut found, mut idle) = (0, 0);
-        for share in &path {
+        for share in path.iter() {
             found += share.blocks;
             idle += share.blocks.saturating_sub(self.parts.nodes[share.node as usize].referenced());
         }
         let fresh = self.blocks_for(tokens).saturating_sub(found);
         // Idle blocks that are found leave the evictable ones.
         if fresh > self.available() - idle {
+            held.path.clear();
             return None;
         }
-        for &share in &path {
+        for &share in &held.path {
             self.pick_up(share, held);
             self.parts.nodes[share.node as usize].hold(share.blocks);
         }
         self.take(fresh);
-        held.path = path;
         held.published = found;
         if found < most {
             held.absent = (found, self.published);
