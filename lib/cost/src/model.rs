@@ -174,11 +174,6 @@ impl CostModel {
         )
     }
 
-    /// How much longer than this step the next one takes, if each decoding sequence just has one more token of context.
-    pub fn decode_growth(&self, work: &StepWork) -> Time {
-        Time(self.decode_ctx_ps.saturating_mul(work.decode_seqs))
-    }
-
     /// How long a prefill of `new` tokens over `ctx` tokens of context takes alone.
     pub fn prefill(&self, new: u64, ctx: u64) -> Time {
         let mut work = StepWork::default();

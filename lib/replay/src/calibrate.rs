@@ -10,6 +10,7 @@ use crate::ReplayError;
 use cr_cost::{CostModel, FitError, Sample, StepWork};
 use cr_engine::model::{Model, ModelBackend, StepTimes};
 use cr_engine::{Backend, Batch, BatchSeq};
+use cr_trace::stats::median;
 use cr_trace::{ContentId, Request, RequestId, Segment, Time};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -93,8 +94,8 @@ pub fn calibrate(
         }
     }
     let sample = |(shape, times): (&&StepShape, &mut Vec<Time>)| {
-        times.sort_unstable();
-        Sample { work: shape.work(), duration: times[times.len() / 2] }
+        let seconds = times.iter().map(|time| time.as_s()).collect();
+        Sample { work: shape.work(), duration: Time::from_s(median(seconds).unwrap_or(0.0)) }
     };
     let mut fitted: Vec<Sample> = shapes.iter().zip(&mut times).map(sample).collect();
     let held_out = fitted.split_off(grid.len());

@@ -15,6 +15,7 @@ use cr_engine::model::{Model, StepTimes};
 use cr_report::events::{Event, Finish};
 use cr_report::summary::Summary;
 use cr_trace::Request;
+use cr_trace::stats::median;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -86,13 +87,11 @@ impl Agreement {
 
     /// The median over requests of |TTFT simulated − measured| / measured.
     pub fn ttft_error(&self) -> f64 {
-        let mut errors: Vec<f64> = self
+        let errors = self
             .pairs()
             .filter(|(measured, _)| measured.ttft_s > 0.0)
-            .map(|(measured, sim)| (sim.ttft_s / measured.ttft_s - 1.0).abs())
-            .collect();
-        errors.sort_by(f64::total_cmp);
-        errors.get(errors.len() / 2).copied().unwrap_or(0.0)
+            .map(|(measured, sim)| (sim.ttft_s / measured.ttft_s - 1.0).abs());
+        median(errors.collect()).unwrap_or(0.0)
     }
 
     fn pairs(&self) -> impl Iterator<Item = (&Finish, &Finish)> {
@@ -147,6 +146,7 @@ impl Validation<'_> {
             Some(Stop::Interrupted) => Err(ReplayError::Interrupted),
             Some(Stop::Trace(error)) => Err(error.into()),
             Some(Stop::Engine(error)) => Err(error.into()),
+            Some(Stop::ClockEnds) => Err(ReplayError::Config(Stop::CLOCK_ENDS.into())),
         }
     }
 }

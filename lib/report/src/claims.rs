@@ -2,6 +2,7 @@
 //!
 //! A claim is one of a closed set of checks. It is evaluated on every variant that it is about, and holds where it holds in all of them.
 
+use crate::bounds::Bounds;
 use crate::capacity::Capacity;
 use crate::format::{percent_plus_minus, rate, ratio, three};
 use crate::objective::Objective;
@@ -183,13 +184,17 @@ fn evidence(record: &Record, parts: &[(Option<String>, Record)], claim: &Claim) 
         });
         seeds = seeds.min(part.file.aggregates.iter().map(|cell| cell.seeds.len() as u64).min().unwrap_or(0));
     }
-    let holds = match all.as_slice() {
+    Evidence { holds: of_all(&all), said, seeds: if seeds == u64::MAX { 0 } else { seeds } }
+}
+
+/// What is so of all: not where it is not so of one, and unknown where it is unknown of one, or there are none.
+fn of_all(each: &[Option<bool>]) -> Option<bool> {
+    match each {
         [] => None,
-        all if all.contains(&Some(false)) => Some(false),
-        all if all.contains(&None) => None,
+        each if each.contains(&Some(false)) => Some(false),
+        each if each.contains(&None) => None,
         _ => Some(true),
-    };
-    Evidence { holds, said, seeds: if seeds == u64::MAX { 0 } else { seeds } }
+    }
 }
 
 /// A claim and the variant it is held against.
@@ -214,10 +219,8 @@ impl View<'_> {
             Check::CapacityAboveAll { policy } => self.capacity_above_all(policy),
             Check::CapacityAtLeast { policy, qps } => {
                 let own = self.capacity(policy)?;
-                Some((
-                    (own.mean_qps.mean >= *qps).into(),
-                    format!("{} QPS, at least {}", own.quoted(), rate(*qps)),
-                ))
+                let holds = Bounds::of(own).is_at_least(Bounds::exact(*qps));
+                Some((holds, format!("{} QPS, at least {}", own.quoted(), rate(*qps))))
             }
             Check::CapacityRatioAtLeast { policy, over, ratio } => self.capacity_ratio(policy, over, *ratio),
             Check::WorstTail { policy } => self.worst_tail(policy),
@@ -286,9 +289,11 @@ impl View<'_> {
         let own = self.capacity(policy)?;
         let rivals = self.part.policies().into_iter().filter(|name| *name != policy);
         let rivals: Vec<&Capacity> = rivals.map(|name| self.capacity(name)).collect::<Option<_>>()?;
-        let best = rivals.into_iter().max_by(|a, b| a.mean_qps.mean.total_cmp(&b.mean_qps.mean))?;
+        let best = rivals.iter().max_by(|a, b| a.mean_qps.mean.total_cmp(&b.mean_qps.mean))?;
         let phrase = format!("{} QPS; the next is {} with {}", own.quoted(), best.policy, best.quoted());
-        Some(((own.mean_qps.mean > best.mean_qps.mean).into(), phrase))
+        let above: Vec<Option<bool>> =
+            rivals.iter().map(|rival| Bounds::of(own).is_above(Bounds::of(rival))).collect();
+        Some((of_all(&above), phrase))
     }
 
     fn capacity_ratio(&self, policy: &str, over: &str, least: f64) -> Option<Finding> {
@@ -301,8 +306,7 @@ impl View<'_> {
             ratio(times),
             three(least)
         );
-        // Values below the ladder count as its lowest rung: a ratio over one of them is a bound from below.
-        Some(((times >= least).into(), phrase))
+        Some((Bounds::of(own).is_at_least(Bounds::of(other).times(least)), phrase))
     }
 
     fn worst_tail(&self, policy: &str) -> Option<Finding> {
@@ -332,16 +336,19 @@ impl View<'_> {
 
     fn order(&self, metric: &str, policies: &[String]) -> Option<Finding> {
         let value = |policy: &String| match metric {
-            "capacity" => self.capacity(policy).map(|own| (own.mean_qps.mean, own.quoted())),
+            "capacity" => self.capacity(policy).map(|own| (Bounds::of(own), own.quoted())),
             _ => {
                 let own = metric_value(self.cell(policy)?, metric)?;
-                Some((own.mean, metric_text(metric, own.mean, own.ci95)))
+                Some((Bounds::exact(own.mean), metric_text(metric, own.mean, own.ci95)))
             }
         };
-        let values: Vec<(f64, String)> = policies.iter().map(value).collect::<Option<_>>()?;
+        let values: Vec<(Bounds, String)> = policies.iter().map(value).collect::<Option<_>>()?;
         let named = policies.iter().zip(&values).map(|(policy, (_, text))| format!("{policy} {text}"));
         let phrase = named.collect::<Vec<_>>().join(", ");
         let at = if metric == "capacity" { String::new() } else { self.at() };
-        Some((values.is_sorted_by(|a, b| a.0 <= b.0).into(), format!("{phrase}{at}")))
+        let steps: Vec<Option<bool>> = values.windows(2).map(|two| two[1].0.is_at_least(two[0].0)).collect();
+        // One policy is in order by itself.
+        let holds = if steps.is_empty() { Some(true) } else { of_all(&steps) };
+        Some((holds, format!("{phrase}{at}")))
     }
 }

@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 pub mod aggregate;
+pub mod bounds;
 pub mod capacity;
 pub mod claims;
 pub mod compare;

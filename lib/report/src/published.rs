@@ -135,7 +135,10 @@ pub(crate) fn deviation_text(published: &Published, beside: &Beside) -> String {
             format!("{:+.1} points", 100.0 * (mean - published.value))
         }
         (Some(deviation), _) => format!("{}{}", if deviation > 0.0 { "+" } else { "" }, percent(deviation)),
-        (None, Some(mean)) => format!("a bound ({} times)", ratio(mean / published.value)),
+        (None, Some(mean)) if published.value != 0.0 => {
+            format!("a bound ({} times)", ratio(mean / published.value))
+        }
+        (None, Some(mean)) => format!("{} above", metric_text(&published.metric, mean, None)),
         (None, None) => String::new(),
     }
 }

@@ -23,7 +23,8 @@ pub const MAX_S: f64 = cr_trace::Time::MAX_S;
 pub const MAX_QPS: f64 = 1e9;
 
 /// The kinds of event of this version.
-const KINDS: [&str; 8] = ["header", "finish", "fail", "shards", "plan", "fault", "warning", "summary"];
+const KINDS: [&str; 9] =
+    ["header", "finish", "fail", "shards", "plan", "fault", "warning", "gate", "summary"];
 
 /// Why an event stream could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -348,4 +349,21 @@ fn finish_fault(finish: &Finish, shards: u32) -> Option<String> {
 
 fn no_such_shard(shard: cr_trace::ShardId, shards: u32) -> String {
     format!("shard {shard} of a run of {shards} shards; they are numbered from 0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::Event;
+
+    /// As serde knows them: its refusal of another one lists them all.
+    #[test]
+    fn every_kind_of_event_is_known() {
+        let refusal =
+            serde_json::from_str::<Event>(r#"{"event":"nonsense"}"#).expect_err("there is none").to_string();
+        let (_, list) = refusal.split_once("expected one of ").expect("lists them");
+        let names: Vec<&str> = list.split('`').skip(1).step_by(2).collect();
+        assert_eq!(names.iter().filter(|name| KINDS.contains(name)).count(), KINDS.len(), "{refusal}");
+        assert_eq!(names.len(), KINDS.len(), "{refusal}");
+    }
 }

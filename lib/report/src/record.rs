@@ -85,12 +85,14 @@ impl Stored {
     /// # Errors
     /// Where a value cannot be written and read back, such as a rate that is not finite.
     pub fn new(suite: &SuiteReport) -> Result<Stored, RecordError> {
-        let detail =
-            Detail { schema: DETAIL_SCHEMA.into(), runs: suite.runs.iter().map(RunDetail::from).collect() };
+        // A run that was stopped before anything was measured is no run of no hits.
+        let runs =
+            || suite.runs.iter().filter(|run| run.summary.complete || run.summary.requests.offered > 0);
+        let detail = Detail { schema: DETAIL_SCHEMA.into(), runs: runs().map(RunDetail::from).collect() };
         let file = ResultFile {
             schema: result::SCHEMA.into(),
             suite: suite.suite.clone(),
-            runs: suite.runs.iter().map(|run| run.summary.clone()).collect(),
+            runs: runs().map(|run| run.summary.clone()).collect(),
             aggregates: Vec::new(),
             title: suite.title.clone(),
             baseline: suite.baseline.clone(),

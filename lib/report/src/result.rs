@@ -70,6 +70,11 @@ impl ResultFile {
     pub fn objectives(&self) -> Vec<Objective> {
         objective::all(self.slo, &self.design.objectives)
     }
+
+    /// Whether a run is at a rung of the ladder, and not at a rate that a refinement added.
+    pub fn on_ladder(&self, run: &Summary) -> bool {
+        is_rung(run, &self.design.ladder_qps)
+    }
 }
 
 /// The runs of one policy at one rate.
@@ -201,12 +206,15 @@ pub fn capacities(runs: &[Summary], objectives: &[Objective], ladder_qps: &[f64]
     made.collect()
 }
 
+/// Whether a run is at a rung of the ladder; without a ladder, every run is.
+fn is_rung(run: &Summary, ladder_qps: &[f64]) -> bool {
+    ladder_qps.is_empty() || run.qps.is_none_or(|qps| ladder_qps.contains(&qps))
+}
+
 /// One aggregate for every policy at every rate of every variant: variants and policies in the order in which they first appear, rates
 /// ascending. Rates that are no rung of `ladder_qps` have none, unless it is empty.
 pub fn aggregates(runs: &[RunReport], baseline: Option<&str>, ladder_qps: &[f64]) -> Vec<Aggregate> {
-    let on_ladder = |run: &&RunReport| {
-        ladder_qps.is_empty() || run.summary.qps.is_none_or(|qps| ladder_qps.contains(&qps))
-    };
+    let on_ladder = |run: &&RunReport| is_rung(&run.summary, ladder_qps);
     let mut cells: BTreeMap<_, Vec<&RunReport>> = BTreeMap::new();
     for run in runs.iter().filter(on_ladder) {
         cells.entry(run.summary.cell()).or_default().push(run);

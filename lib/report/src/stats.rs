@@ -1,5 +1,6 @@
 //! Means over seeds, their confidence, and paired differences.
 
+use cr_trace::stats::mean_ci95;
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -27,13 +28,6 @@ pub struct Difference {
     pub within_noise: bool,
 }
 
-/// The factor of the standard error in a 95 % interval over `n` values: Student's t with n − 1 degrees of freedom (12.706 for
-/// two, 4.303 for three, 2.776 for five). None for fewer than two.
-pub fn t95(n: u64) -> Option<f64> {
-    let freedom = n.checked_sub(1).filter(|&freedom| freedom > 0)?;
-    StudentsT::new(0.0, 1.0, freedom as f64).ok().map(|t| t.inverse_cdf(0.975))
-}
-
 impl Estimate {
     /// The mean of `values` and t·s/√n, with the sample standard deviation s.
     pub fn of(values: &[f64]) -> Estimate {
@@ -41,11 +35,7 @@ impl Estimate {
         if n == 0 {
             return Estimate::default();
         }
-        let mean = values.iter().sum::<f64>() / n as f64;
-        let ci95 = t95(n).map(|t| {
-            let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-            t * (squares / (n - 1) as f64 / n as f64).sqrt()
-        });
+        let (mean, ci95) = mean_ci95(values);
         Estimate { n, mean, ci95 }
     }
 }
@@ -92,6 +82,7 @@ fn welch95(a: &[f64], b: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cr_trace::stats::t95;
 
     #[test]
     fn the_factors_are_those_of_the_tables() {

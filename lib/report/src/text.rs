@@ -1,6 +1,8 @@
 //! The summary of one run for people, in aligned columns of plain text.
 
+use crate::aggregate::MAX_FAILED_SHARE;
 use crate::format::{count, percent, ratio, seconds, three};
+use crate::objective::Objective;
 use crate::summary::{Quantiles, Summary};
 use std::fmt::Write;
 
@@ -16,6 +18,16 @@ pub fn summary(summary: &Summary) -> String {
     // Writing to a string cannot fail.
     let _ = write_summary(&mut out, summary);
     out
+}
+
+/// Whether a run keeps the p99 of TTFT within `slo_s` seconds, in words: it does not where it is saturated.
+pub fn objective(s: &Summary, slo_s: f64) -> String {
+    let bound = Objective::ttft(slo_s).text();
+    match (s.saturated, s.ttft_s.p99 <= slo_s) {
+        (true, _) => format!("{bound}: missed, the run is saturated"),
+        (false, true) => format!("{bound}: met, it is {}", seconds(s.ttft_s.p99)),
+        (false, false) => format!("{bound}: missed, it is {}", seconds(s.ttft_s.p99)),
+    }
 }
 
 fn write_summary(out: &mut String, s: &Summary) -> std::fmt::Result {
@@ -95,7 +107,7 @@ fn write_fairness(out: &mut String, s: &Summary) -> std::fmt::Result {
         for (name, kind) in [("admitted", &f.admitted), ("cold keys", &f.cold)] {
             writeln!(
                 out,
-                "  {name:<10}  {} requests, hit {}, TTFT mean {} p99 {}, {} times their service",
+                "  {name:<10}  {} requests, hit {}, TTFT mean {} p99 {}, e2e {} times the service",
                 count(kind.requests),
                 percent(kind.served_hit),
                 seconds(kind.ttft_mean_s),
@@ -110,10 +122,11 @@ fn write_fairness(out: &mut String, s: &Summary) -> std::fmt::Result {
 /// What a reader must know before quoting the figures.
 fn write_caveats(out: &mut String, s: &Summary) -> std::fmt::Result {
     if s.saturated {
-        writeln!(
-            out,
-            "  saturated   failures above 5 %, or a queue that still grew: the latencies mean nothing"
-        )?;
+        let why = match crate::result::failed_share(s) > MAX_FAILED_SHARE {
+            true => "more than 5 % of the requests failed",
+            false => "a queue still grew when the last request arrived",
+        };
+        writeln!(out, "  saturated   {why}: the latencies mean nothing")?;
     }
     if s.in_sample {
         writeln!(

@@ -1,6 +1,7 @@
 //! Win, tie or lose: what the paired seeds say of a policy against the baseline.
 
-use crate::capacity::{Capacity, Censored};
+use crate::bounds::Hidden;
+use crate::capacity::Capacity;
 use crate::format::{plus_minus, rate, seconds_plus_minus};
 use crate::record::Record;
 use crate::result::Aggregate;
@@ -97,8 +98,8 @@ pub fn judge(policy: &Aggregate, baseline: &Aggregate) -> Verdict {
 }
 
 /// Judges a policy by its capacity: a win where the mean of the paired differences over seeds is above zero beyond noise, a loss where it is
-/// below. A seed beyond an end of the ladder counts as that end, so the difference of a censored policy is a bound. Fewer than two
-/// paired seeds, both policies beyond the same end, or one censored at both ends, give no verdict.
+/// below. A seed beyond an end of the ladder counts as that end, so the difference of a censored policy is a bound: a win that may in truth
+/// be less, a loss that may be more, and a tie that may be either, give no verdict. Nor do fewer than two paired seeds.
 pub fn judge_capacity(policy: &Capacity, baseline: &Capacity) -> Verdict {
     let difference = Difference::of(&policy.pairs(baseline));
     let reason = format!(
@@ -109,25 +110,77 @@ pub fn judge_capacity(policy: &Capacity, baseline: &Capacity) -> Verdict {
         baseline.quoted(),
         difference.n
     );
-    let beyond = matches!(
-        (policy.censored, baseline.censored),
-        (Censored::Both, _)
-            | (_, Censored::Both)
-            | (Censored::Above, Censored::Above)
-            | (Censored::Below, Censored::Below)
-    );
-    let outcome = match difference.ci95 {
+    let hidden = Hidden::of(policy, baseline);
+    let counted = match difference.ci95 {
         None => Outcome::Open,
-        _ if beyond => Outcome::Open,
         Some(_) if difference.within_noise => Outcome::Tie,
         Some(_) if difference.mean > 0.0 => Outcome::Win,
         Some(_) => Outcome::Lose,
+    };
+    let outcome = match counted {
+        Outcome::Win if hidden.less => Outcome::Open,
+        Outcome::Lose if hidden.greater => Outcome::Open,
+        Outcome::Tie if !hidden.nothing() => Outcome::Open,
+        as_counted => as_counted,
     };
     let change = plus_minus(difference.mean, difference.ci95, rate);
     match outcome {
         Outcome::Tie => {
             Verdict { outcome, reason: format!("{reason}; the difference of {change} is within noise") }
         }
+        Outcome::Open if counted != Outcome::Open => Verdict {
+            outcome,
+            reason: format!("{reason}; the rates that were run end before the difference shows"),
+        },
         _ => Verdict { outcome, reason },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capacity::{Censored, SeedCapacity};
+    use crate::objective::Latency;
+    use crate::stats::Estimate;
+
+    /// A capacity on the rungs 30, 60, 100, 500; a seed's value is none below them.
+    fn capacity(policy: &str, values: [Option<f64>; 3], censored: Censored) -> Capacity {
+        let seed = |(seed, qps)| SeedCapacity { seed, qps, fails_qps: None, censored, non_monotone: false };
+        let counted = values.map(|value| value.unwrap_or(30.0));
+        Capacity {
+            policy: policy.into(),
+            variant: None,
+            metric: Latency::Ttft,
+            p99_s: 2.0,
+            ladder_qps: vec![30.0, 60.0, 100.0, 500.0],
+            seeds: (0..).zip(values).map(seed).collect(),
+            mean_qps: Estimate::of(&counted),
+            censored,
+        }
+    }
+
+    #[test]
+    fn the_ends_of_a_ladder_hide_what_they_hide() {
+        let below = capacity("flat", [None; 3], Censored::Below);
+        let lowest = capacity("sticky", [Some(30.0); 3], Censored::No);
+        let some = capacity("chwbl", [Some(60.0), Some(60.0), Some(61.0)], Censored::No);
+        let beyond = capacity("cacheroute", [Some(500.0); 3], Censored::Above);
+        let outcome = |policy: &Capacity, baseline: &Capacity| judge_capacity(policy, baseline).outcome;
+        // Known values, and bounds that can only widen the difference.
+        assert_eq!(outcome(&some, &lowest), Outcome::Win);
+        assert_eq!(outcome(&lowest, &some), Outcome::Lose);
+        assert_eq!(outcome(&beyond, &some), Outcome::Win);
+        assert_eq!(outcome(&beyond, &below), Outcome::Win);
+        assert_eq!(outcome(&some, &below), Outcome::Win);
+        assert_eq!(outcome(&below, &some), Outcome::Lose);
+        assert_eq!(outcome(&some, &beyond), Outcome::Lose);
+        // All counted alike, and in truth one may be better.
+        assert_eq!(outcome(&lowest, &below), Outcome::Open);
+        assert_eq!(outcome(&below, &lowest), Outcome::Open);
+        assert_eq!(outcome(&below, &below), Outcome::Open);
+        assert_eq!(outcome(&beyond, &beyond), Outcome::Open);
+        assert_eq!(outcome(&lowest, &lowest), Outcome::Tie);
+        let reason = judge_capacity(&lowest, &below).reason;
+        assert!(reason.ends_with("; the rates that were run end before the difference shows"), "{reason}");
     }
 }

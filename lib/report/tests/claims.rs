@@ -3,6 +3,7 @@
 mod common;
 
 use common::suite::suite;
+use cr_report::capacity::Censored;
 use cr_report::claims::{Check, Claim};
 use cr_report::record::{Record, Stored};
 
@@ -108,4 +109,52 @@ fn a_folder_without_a_record_is_told_what_it_lacks() {
     let error = cr_report::load_result(folder.path()).expect_err("is empty").to_string();
     let name = folder.path().display();
     assert_eq!(error, format!("{name}: no result.json; a report is made by a run or a sweep with --report"));
+}
+
+/// Capacities beyond an end of the ladder are bounds: what follows from them is said, and nothing else.
+#[test]
+fn bounds_show_what_they_show() {
+    let mut record = judged(Vec::new()).0;
+    let ends = [
+        ("flat", 30.0, Censored::Below),
+        ("sticky", 60.0, Censored::No),
+        ("cacheroute", 500.0, Censored::Above),
+    ];
+    record.file.capacity.retain(|own| ends.iter().any(|end| end.0 == own.policy));
+    record.file.aggregates.retain(|cell| ends.iter().any(|end| end.0 == cell.policy));
+    for own in &mut record.file.capacity {
+        let (_, qps, censored) = ends.iter().find(|end| end.0 == own.policy).expect("was kept");
+        (own.mean_qps.mean, own.censored) = (*qps, *censored);
+    }
+    let at_least = |policy: &str, qps| Check::CapacityAtLeast { policy: policy.into(), qps };
+    let times = |policy: &str, over: &str, ratio| Check::CapacityRatioAtLeast {
+        policy: policy.into(),
+        over: over.into(),
+        ratio,
+    };
+    let order = |policies: [&str; 3]| Check::Order {
+        metric: "capacity".into(),
+        policies: policies.map(String::from).into(),
+    };
+    let above_all = |policy: &str| Check::CapacityAboveAll { policy: policy.into() };
+    let checks = [
+        (at_least("flat", 30.0), Some(false)),
+        (at_least("flat", 20.0), None),
+        (at_least("cacheroute", 500.0), Some(true)),
+        (at_least("cacheroute", 600.0), None),
+        (times("sticky", "flat", 2.0), Some(true)),
+        (times("sticky", "flat", 2.1), None),
+        (times("sticky", "cacheroute", 0.2), Some(false)),
+        (times("cacheroute", "sticky", 8.0), Some(true)),
+        (times("cacheroute", "sticky", 9.0), None),
+        (above_all("cacheroute"), Some(true)),
+        (above_all("flat"), Some(false)),
+        (order(["flat", "sticky", "cacheroute"]), Some(true)),
+        (order(["sticky", "flat", "cacheroute"]), Some(false)),
+    ];
+    record.file.design.claims = checks.iter().map(|(check, _)| claim(check.clone())).collect();
+    let evidence = cr_report::claims::evaluate(&record);
+    for ((check, want), found) in checks.iter().zip(&evidence) {
+        assert_eq!(found.holds, *want, "{check:?}: {found:?}");
+    }
 }

@@ -125,3 +125,20 @@ fn json_and_markdown_say_what_the_text_says() {
     assert!(same.markdown().starts_with("**No regression beyond 0.0 % and noise**\n"));
     assert!(!compare(&ResultFile { runs: Vec::new(), ..a.clone() }, &a, 0.0).markdown().contains('|'));
 }
+
+/// A refinement chooses rates seed by seed, so a second run of the same suite has others.
+#[test]
+fn rates_that_a_refinement_added_are_not_compared() {
+    let mut suite = suite(&[5.0, 12.0], 2, 4, 100);
+    suite.design.ladder_qps = vec![5.0, 12.0];
+    let plain = Stored::new(&suite).expect("a record").record.file;
+    let mut added = suite.runs[0].clone();
+    (added.summary.qps, added.header.qps) = (Some(8.37), Some(8.37));
+    suite.runs.push(added);
+    let refined = Stored::new(&suite).expect("a record").record.file;
+    assert_eq!(refined.runs.len(), plain.runs.len() + 1);
+    for (a, b) in [(&plain, &refined), (&refined, &plain)] {
+        let both = compare(a, b, 0.0);
+        assert!(!both.regressed() && both.missing.is_empty() && both.added.is_empty(), "{}", both.text());
+    }
+}

@@ -53,7 +53,7 @@ fn what_went_wrong_is_said() {
       queue   3.24 ms      0 s  6.00 ms  62.7 ms  89.9 ms      400
       fairness    Jain 0.977, worst tenant k6 at 1.33 times the mean TTFT
       slowdown    Jain 0.999, worst tenant k5 takes 1.10 times its service
-      saturated   failures above 5 %, or a queue that still grew: the latencies mean nothing
+      saturated   more than 5 % of the requests failed: the latencies mean nothing
       in sample   the table was planned from a trace; if from this one, it knew what would come
     "#);
 }

@@ -98,9 +98,8 @@ pub fn copy_bytes_per_s(device: &Device) -> Result<f64, EngineError> {
     Ok(median(rates.split_off(1)))
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+fn median(values: Vec<f64>) -> f64 {
+    cr_trace::stats::median(values).unwrap_or(0.0)
 }
 
 struct Bench {

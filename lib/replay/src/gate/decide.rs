@@ -4,6 +4,7 @@
 //! beyond noise and beyond the tolerance, and neither of them, nor the p99 at the low load, is worse. Worse anywhere: keep the baseline. Neither: a tie.
 
 use super::{Knee, LOW, NEAR, RUNGS};
+use cr_report::bounds::Hidden;
 use cr_report::capacity::Capacity;
 use cr_report::events;
 use cr_report::format::{percent, plus_minus, rate, ratio, seconds, seconds_plus_minus};
@@ -250,18 +251,31 @@ fn judge_load(load: &Load, tolerance: Tolerance) -> (Way, String) {
     (way, reason)
 }
 
+/// What is said of a difference that lies beyond the rates that were tried.
+const UNKNOWN: &str = "the rates that were tried end before it shows";
+
 fn judge_capacity(own: &Capacity, other: &Capacity, tolerance: Tolerance) -> (Way, String) {
     let difference = Difference::of(&own.pairs(other));
-    let way = way(&difference, other.mean_qps.mean, tolerance, true);
+    let hidden = Hidden::of(own, other);
+    let (way, word) = match way(&difference, other.mean_qps.mean, tolerance, true) {
+        // What the ends of the ladder hide is no reason for anything.
+        Way::Better if hidden.less => (Way::Same, UNKNOWN.into()),
+        Way::Worse if hidden.greater => (Way::Same, UNKNOWN.into()),
+        Way::Same if !hidden.nothing() => (Way::Same, UNKNOWN.into()),
+        way => (way, worded(way, &difference, tolerance)),
+    };
+    let change = match hidden.sign() {
+        Some("") => plus_minus(difference.mean, difference.ci95, rate),
+        Some(bound) => format!("{bound}{}", rate(difference.mean)),
+        None => "unknown".into(),
+    };
     let reason = format!(
-        "the capacity at {} is {} QPS with {} and {} with {}: {}, {}",
+        "the capacity at {} is {} QPS with {} and {} with {}: {change}, {word}",
         own.objective().text(),
         own.quoted(),
         own.policy,
         other.quoted(),
         other.policy,
-        plus_minus(difference.mean, difference.ci95, rate),
-        worded(way, &difference, tolerance)
     );
     (way, reason)
 }

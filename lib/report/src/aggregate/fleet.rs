@@ -188,12 +188,15 @@ impl Fleet {
     fn end_span(&mut self, t_s: f64) {
         let spans = &mut self.spans;
         let within: Vec<_> = self.now.iter().zip(&spans.base).map(|(now, base)| now.since(base)).collect();
+        let mut any = false;
         for (ratios, load) in spans.ratios.iter_mut().zip(LOADS) {
             if let Some(ratio) = of_totals(&within, load) {
                 ratios.record(ratio);
+                any = true;
             }
         }
-        spans.count += 1;
+        // A span without any load says nothing.
+        spans.count += u64::from(any);
         spans.base.clone_from(&self.now);
         spans.ends_s = self.from_s + (((t_s - self.from_s) / SPAN_S).floor() + 1.0) * SPAN_S;
     }

@@ -14,7 +14,7 @@ pub use distribution::Distribution;
 pub use fleet::{SPAN_S, ShardTotals, imbalance};
 pub use timeline::{MAX_MARKS, Mark, MarkKind, Timeline};
 
-use crate::events::{Event, Fail, FailReason, Finish, Header, ScopeTokens, Shards};
+use crate::events::{Event, Fail, FailReason, Finish, Header, ScopeTokens, Shards, Warning};
 use crate::summary::{Requests, SCHEMA, Summary, Window};
 use fleet::Fleet;
 use growth::QueueSeries;
@@ -55,7 +55,11 @@ pub struct Aggregator {
     timeline: Recorder,
     window: Window,
     started: bool,
+    warnings: Vec<Warning>,
 }
+
+/// Warnings of a run that are kept; there are few kinds of them.
+const MAX_WARNINGS: usize = 16;
 
 impl Aggregator {
     /// Nothing seen yet of the run that `header` announces.
@@ -74,10 +78,11 @@ impl Aggregator {
             timeline: Recorder::default(),
             window: Window::default(),
             started: !unmeasured_start,
+            warnings: Vec::new(),
         }
     }
 
-    /// Takes one event of the run. Headers, warnings, summaries and gates change nothing.
+    /// Takes one event of the run. Headers, summaries and gates change nothing, and warnings no figure.
     pub fn observe(&mut self, event: &Event) {
         match event {
             Event::Finish(finish) => self.finish(finish),
@@ -93,6 +98,9 @@ impl Aggregator {
                 }
             }
             Event::Plan(plan) => self.timeline.plan(plan),
+            Event::Warning(warning) if self.warnings.len() < MAX_WARNINGS => {
+                self.warnings.push(warning.clone())
+            }
             Event::Header(_) | Event::Warning(_) | Event::Summary(_) | Event::Gate(_) => {}
         }
     }
@@ -152,6 +160,11 @@ impl Aggregator {
     /// Hits and TTFT over time, and when plans and shards changed.
     pub fn timeline(&self) -> Timeline {
         self.timeline.timeline()
+    }
+
+    /// What a reader of the numbers should know, the first few of it.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
     }
 
     /// Whether the measured window has begun.

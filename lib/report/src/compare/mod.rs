@@ -107,7 +107,8 @@ pub fn compare(a: &ResultFile, b: &ResultFile, tolerance: f64) -> Comparison {
 
 fn cells(file: &ResultFile) -> Vec<Cell<'_>> {
     let mut cells: Vec<Cell<'_>> = Vec::new();
-    for run in &file.runs {
+    // Rates that a refinement added were chosen seed by seed: another run of the same suite has others.
+    for run in file.runs.iter().filter(|run| file.on_ladder(run)) {
         let policy = match &run.variant {
             Some(variant) => format!("{} ({variant})", run.policy),
             None => run.policy.clone(),

@@ -1,6 +1,7 @@
 //! Capacities: a row a policy, a column an objective.
 
 use super::escape;
+use crate::bounds::Hidden;
 use crate::capacity::Capacity;
 use crate::format::{plus_minus, rate};
 use crate::record::Record;
@@ -63,12 +64,13 @@ fn difference(own: &Capacity, other: &Capacity) -> String {
     let difference = Difference::of(&own.pairs(other));
     let text = plus_minus(difference.mean, difference.ci95, rate);
     let sign = if difference.mean > 0.0 { "+" } else { "" };
-    let bound = own.is_censored() || other.is_censored();
-    match (difference.ci95, difference.within_noise) {
+    match (Hidden::of(own, other).sign(), difference.ci95) {
         _ if difference.n == 0 => "unknown".into(),
-        (None, _) => format!("{sign}{text} (one seed)"),
-        (_, true) => format!("{sign}{text} (within noise)"),
-        _ if bound => format!("{sign}{text} (censored)"),
-        _ => format!("{sign}{text}"),
+        (None, _) => "unknown (censored)".into(),
+        (Some(""), None) => format!("{sign}{text} (one seed)"),
+        (Some(""), _) if difference.within_noise => format!("{sign}{text} (within noise)"),
+        (Some(""), _) => format!("{sign}{text}"),
+        // The interval is that of the counted values, and says nothing of the true ones.
+        (Some(bound), _) => format!("{bound}{sign}{} (censored)", rate(difference.mean)),
     }
 }

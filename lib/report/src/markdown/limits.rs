@@ -56,8 +56,13 @@ fn limits(record: &Record) -> Vec<String> {
             if seeds == 1 { "One seed: there are no".into() } else { format!("{seeds} seeds: rough") };
         limits.push(format!("{seeds} confidence intervals, and small differences cannot be shown."));
     }
-    let fewest = record.file.runs.iter().map(|run| run.ttft_s.count).min().unwrap_or(0);
-    if fewest < FEW_REQUESTS {
+    let finished = || record.file.runs.iter().map(|run| run.ttft_s.count);
+    let empty = finished().filter(|&n| n == 0).count();
+    if empty > 0 {
+        let all = finished().count();
+        limits.push(format!("In {empty} of {all} runs no request finished within the measured window."));
+    }
+    if let Some(fewest) = finished().filter(|&n| n > 0).min().filter(|&fewest| fewest < FEW_REQUESTS) {
         let slowest = fewest.div_ceil(100);
         limits.push(format!(
             "A run of {} finished requests: the p99 of a single run rests on its slowest {slowest}; the pooled p99 is steadier.",
@@ -70,7 +75,8 @@ fn limits(record: &Record) -> Vec<String> {
     }
     let censored = record.file.capacity.iter().filter(|capacity| capacity.censored != Censored::No);
     let name = |c: &Capacity| named(&c.policy, c.variant.as_deref());
-    let censored: Vec<String> = censored.map(|c| format!("{} {}", name(c), c.quoted())).collect();
+    let bound = |c: &Capacity| format!("{} {} ({})", name(c), c.quoted(), c.objective().text());
+    let censored: Vec<String> = censored.map(bound).collect();
     if !censored.is_empty() {
         limits.push(format!("Capacity beyond the ladder, so only a bound: {}.", listed(censored)));
     }

@@ -100,8 +100,11 @@ pub(super) fn fit(text: &str, size: f64, width: f64) -> String {
     if text_width(text, size) <= width {
         return text.to_owned();
     }
+    // Names of a family begin alike, so what is left out is their middle.
     let kept = ((width / (size * 0.6)) as usize).saturating_sub(1);
-    text.chars().take(kept).chain(std::iter::once('…')).collect()
+    let (head, tail) = (kept.div_ceil(2), kept / 2);
+    let after = text.chars().count().saturating_sub(tail);
+    text.chars().take(head).chain(std::iter::once('…')).chain(text.chars().skip(after)).collect()
 }
 
 /// Text on one line, or on two where it does not fit: broken after the last mark or space of the first line, and shortened where two
@@ -317,9 +320,9 @@ mod tests {
         assert_eq!(lines("affinity"), "affinity");
         assert_eq!(lines("affinity+replication"), "affinity+|replication");
         assert_eq!(lines("a plan of ten keys"), "a plan of ten|keys");
-        assert_eq!(lines("affinity+replication+balance"), "affinity+|replication+ba…");
-        assert_eq!(lines("indivisibilities-of-names"), "indivisibiliti…");
-        assert_eq!(lines("+indivisibilities"), "+indivisibilit…");
+        assert_eq!(lines("affinity+replication+balance"), "affinity+|replica…balance");
+        assert_eq!(lines("indivisibilities-of-names"), "indivis…f-names");
+        assert_eq!(lines("+indivisibilities"), "+indivi…ilities");
         assert_eq!(lines("größe-der-flotte-und-mehr"), "größe-der-|flotte-und-mehr");
     }
 }

@@ -60,15 +60,21 @@ pub(super) fn draw(record: &Record) -> Result<Option<String>, String> {
 
 type Points = Vec<(f64, f64)>;
 
-/// Means over runs, bin by bin, over the runs in which requests finished there.
+/// A bin with less than one in so many requests of the fullest one's is left out.
+const FEWEST_OF: u64 = 20;
+
+/// Means over runs, bin by bin, over the runs in which requests enough finished there.
 fn means(runs: &[&Timeline]) -> (Points, Points) {
     let width_s = runs.iter().map(|run| run.width_s).fold(0.0, f64::max);
     let runs: Vec<Timeline> = runs.iter().map(|run| run.widened(width_s)).collect();
     let bins = runs.iter().map(|run| run.requests.len()).max().unwrap_or(0);
     let mut points = (Vec::new(), Vec::new());
+    let most = runs.iter().flat_map(|run| &run.requests).copied().max().unwrap_or(0);
+    // A few stragglers at the end say nothing of the hit of all.
+    let enough = |n: u64| n > 0 && n * FEWEST_OF >= most;
     for bin in 0..bins {
         let filled: Vec<&Timeline> =
-            runs.iter().filter(|run| run.requests.get(bin).is_some_and(|&n| n > 0)).collect();
+            runs.iter().filter(|run| run.requests.get(bin).is_some_and(|&n| enough(n))).collect();
         if filled.is_empty() {
             continue;
         }

@@ -2,6 +2,7 @@
 
 use super::palette::series;
 use super::sheet::{self, Area, TEXT, WIDTH};
+use crate::capacity::Capacity;
 use crate::format::{percent, rate, ratio, seconds};
 use crate::record::Record;
 use crate::result::Aggregate;
@@ -21,6 +22,8 @@ const WORSE: usize = 4;
 struct Panel {
     title: String,
     values: Vec<Option<f64>>,
+    /// What stands for a value that is only a bound; nothing is said of how far the next one is from it.
+    bounds: Vec<Option<String>>,
     higher_is_better: bool,
     text: fn(f64) -> String,
     change: fn(f64) -> String,
@@ -50,6 +53,7 @@ fn panels(record: &Record, steps: &[&Aggregate]) -> Vec<Panel> {
         Panel {
             title: "served hit".into(),
             values: metric("served_hit"),
+            bounds: vec![None; steps.len()],
             higher_is_better: true,
             text: percent,
             change: points,
@@ -57,24 +61,21 @@ fn panels(record: &Record, steps: &[&Aggregate]) -> Vec<Panel> {
         Panel {
             title: "imbalance, requests".into(),
             values: metric("imbalance_requests"),
+            bounds: vec![None; steps.len()],
             higher_is_better: false,
             text: ratio,
             change: ratio,
         },
     ];
-    let capacity = |cell: &&Aggregate| {
-        record
-            .file
-            .capacity
-            .iter()
-            .find(|c| c.policy == cell.policy && c.mean_qps.n > 0)
-            .map(|c| c.mean_qps.mean)
-    };
-    let capacities: Vec<Option<f64>> = steps.iter().map(capacity).collect();
+    let capacity =
+        |cell: &&Aggregate| record.file.capacity.iter().find(|c| c.policy == cell.policy && c.mean_qps.n > 0);
+    let capacities: Vec<Option<&Capacity>> = steps.iter().map(capacity).collect();
     panels.push(if capacities.iter().all(Option::is_some) {
+        let quoted = |own: &Capacity| own.is_censored().then(|| own.quoted());
         Panel {
             title: "capacity, QPS".into(),
-            values: capacities,
+            values: capacities.iter().map(|own| own.map(|own| own.mean_qps.mean)).collect(),
+            bounds: capacities.iter().map(|own| own.and_then(quoted)).collect(),
             higher_is_better: true,
             text: rate,
             change: rate,
@@ -82,7 +83,14 @@ fn panels(record: &Record, steps: &[&Aggregate]) -> Vec<Panel> {
     } else {
         let quoted = |cell: &&Aggregate| (!cell.saturated()).then(|| cell.metric("ttft_p99_s").mean);
         let values = steps.iter().map(quoted).collect();
-        Panel { title: "p99 TTFT".into(), values, higher_is_better: false, text: seconds, change: seconds }
+        Panel {
+            title: "p99 TTFT".into(),
+            values,
+            bounds: vec![None; steps.len()],
+            higher_is_better: false,
+            text: seconds,
+            change: seconds,
+        }
     });
     panels
 }
@@ -120,14 +128,16 @@ fn paint_panel(
             before = None;
             continue;
         };
+        let is_bound = |index: usize| panel.bounds.get(index).is_some_and(Option::is_some);
+        let shown = panel.bounds[index].clone().unwrap_or_else(|| (panel.text)(value));
         let (colour, text) = match before {
-            None => (PLAIN, (panel.text)(value)),
+            None => (PLAIN, shown),
             Some(before) => {
                 let better = (value > before) == panel.higher_is_better;
+                let colour = if better { BETTER } else { WORSE };
                 let sign = if value >= before { "+" } else { "-" };
-                let change =
-                    format!("{} ({sign}{})", (panel.text)(value), (panel.change)((value - before).abs()));
-                (if better { BETTER } else { WORSE }, change)
+                let change = format!("{shown} ({sign}{})", (panel.change)((value - before).abs()));
+                (colour, if is_bound(index) || is_bound(index - 1) { shown } else { change })
             }
         };
         let (from, to) = (x(before.unwrap_or(0.0)), x(value));

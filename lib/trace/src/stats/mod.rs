@@ -22,6 +22,33 @@ pub use tree::{PrefixMatch, PrefixTree};
 
 use crate::Request;
 use serde::Serialize;
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// The factor of the standard error in a 95 % interval over `n` values: Student's t with n − 1 degrees of freedom (12.706 for
+/// two, 4.303 for three, 2.776 for five). None for fewer than two.
+pub fn t95(n: u64) -> Option<f64> {
+    let freedom = n.checked_sub(1).filter(|&freedom| freedom > 0)?;
+    StudentsT::new(0.0, 1.0, freedom as f64).ok().map(|t| t.inverse_cdf(0.975))
+}
+
+/// The mean of values, and half its 95 % confidence interval, t·s/√n with the sample standard deviation s; none for fewer than two. The
+/// mean of nothing is no number.
+pub fn mean_ci95(values: &[f64]) -> (f64, Option<f64>) {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let half = t95(values.len() as u64).map(|t| {
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        t * (squares / (n - 1.0) / n).sqrt()
+    });
+    (mean, half)
+}
+
+/// The middle of the values, or the mean of the two in the middle; none where there is none.
+pub fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_unstable_by(f64::total_cmp);
+    let upper = *values.get(values.len() / 2)?;
+    Some(if values.len() % 2 == 1 { upper } else { f64::midpoint(values[values.len() / 2 - 1], upper) })
+}
 
 /// The schema of [`StatsReport`].
 pub const STATS_SCHEMA: &str = "cacheroute.stats/1";

@@ -207,8 +207,8 @@ impl PrefixTree {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Segment;
     use crate::Prompt;
+    use crate::Segment;
     use crate::content::{ContentId, shared_tokens};
     use proptest::prelude::*;
 
