@@ -83,18 +83,28 @@ fn report(knee: &Knee, shards: f64, slots: Option<&Slots>) -> String {
         .ci
         .map_or(String::new(), |ci| format!(" ± {:.2} (95 % CI over {} runs)", ci / shards, knee.runs));
     // Writing to a string cannot fail.
-    let _ = writeln!(text, "qcap        {:.2}{ci}", knee.qps / shards);
+    let (sign, ci) = match (knee.below > 0, knee.above > 0) {
+        (false, false) => ("", ci),
+        (true, false) => ("< ", String::new()),
+        (false, true) => ("≥ ", String::new()),
+        (true, true) => ("about ", String::new()),
+    };
+    let _ = writeln!(text, "qcap        {sign}{:.2}{ci}", knee.qps / shards);
     let bound = if knee.found { "the knee of the curve" } else { "as asked for" };
     let _ = writeln!(text, "  bound     p99 TTFT {:.3} s, {bound}; failures 5 %", knee.slo_s);
-    if let Some(next) = knee.next_qps {
+    if let Some(next) = knee.next_qps.filter(|_| knee.below == 0) {
         let _ = writeln!(text, "  between   {:.2} passes, {:.2} fails", knee.qps / shards, next / shards);
     }
-    if knee.censored > 0 {
-        let _ = writeln!(
-            text,
-            "  censored  in {} of {} runs no rung passed or none failed; extend the ladder",
-            knee.censored, knee.runs
-        );
+    for (count, what, how) in
+        [(knee.below, "no rung passed", "lower"), (knee.above, "no rung failed", "higher")]
+    {
+        if count > 0 {
+            let runs = knee.runs;
+            let _ = writeln!(
+                text,
+                "  censored  in {count} of {runs} runs {what}: extend the ladder to {how} rates"
+            );
+        }
     }
     if let Some(slots) = slots {
         let _ = writeln!(text, "warm_slots  {:.1}", slots.warm_slots);
@@ -120,7 +130,9 @@ fn json(knee: &Knee, shards: f64, slots: Option<&Slots>) -> String {
         "slo_s": knee.slo_s,
         "slo_found": knee.found,
         "runs": knee.runs,
-        "censored": knee.censored,
+        "censored": knee.below + knee.above,
+        "censored_below": knee.below,
+        "censored_above": knee.above,
     });
     if let (Some(slots), Some(object)) = (slots, value.as_object_mut()) {
         object.insert("warm_slots".into(), json!(slots.warm_slots));

@@ -145,7 +145,10 @@ impl ModelArgs {
     /// The cost model, where work is balanced.
     pub(crate) fn cost(&self) -> anyhow::Result<Option<CostModel>> {
         match (self.sizing, &self.cost) {
-            (Sizing::Work, Some(name)) => Ok(Some(CostModel::by_name_or_path(name).bad_input()?)),
+            (Sizing::Work, Some(name)) => {
+                cr_cli::input::reserve(std::path::Path::new(name));
+                Ok(Some(CostModel::by_name_or_path(name).bad_input()?))
+            }
             _ => Ok(None),
         }
     }

@@ -258,7 +258,7 @@ fn calibrate_reads_ladders_and_pools() {
     );
     let run = |seed: u64, qps: f64, p99: f64, policy: &str| {
         format!(
-            "{{\"policy\":\"{policy}\",\"seed\":{seed},\"requests\":{{\"offered\":100,\"failed\":0,\"offered_qps\":{qps}}},\"ttft_s\":{{\"p99\":{p99}}},\"saturated\":false}}"
+            "{{\"policy\":\"{policy}\",\"seed\":{seed},\"requests\":{{\"offered\":100,\"completed\":100,\"failed\":0,\"offered_qps\":{qps}}},\"ttft_s\":{{\"p99\":{p99}}},\"saturated\":false}}"
         )
     };
     let runs = [run(1, 10.0, 0.2, "flat"), run(1, 20.0, 3.0, "flat"), run(1, 20.0, 0.1, "sticky")].join(",");

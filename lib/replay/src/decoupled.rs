@@ -78,6 +78,8 @@ fn write(shared: &Shared, mut sink: impl EventSink) {
         }
         let Some(event) = queue.events.pop_front() else {
             let (flush, closed) = (std::mem::take(&mut queue.flush), queue.closed);
+            // Whoever waits for the flush waits until it is done.
+            queue.writing = true;
             drop(queue);
             let result = if flush || closed { sink.flush() } else { Ok(()) };
             note(shared, result);
@@ -215,6 +217,26 @@ mod tests {
             matches!(last[1], Event::Warning(w) if w.name == "snapshots-dropped" && w.detail.starts_with(&dropped.to_string()))
         );
         assert_eq!(last[2], &snapshot(19.0), "the last snapshot is kept");
+    }
+
+    /// A disk that turns out to be full when it is flushed, slowly.
+    #[test]
+    fn an_error_of_the_flush_comes_back() {
+        struct Full;
+        impl EventSink for Full {
+            fn event(&mut self, _event: &Event) -> io::Result<()> {
+                Ok(())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+                Err(io::Error::other("the disk is full"))
+            }
+        }
+        for _ in 0..10 {
+            let mut sink = Decoupled::new(Full);
+            sink.event(&other(0.0)).expect("is taken");
+            assert_eq!(sink.flush().expect_err("fails").to_string(), "the disk is full");
+        }
     }
 
     #[test]

@@ -143,6 +143,7 @@ impl<'a, S: Serving, I: Iterator<Item = Result<Arc<Request>, TraceError>>> Desk<
     /// Counts and routes a request that arrives now.
     fn receive(&mut self, arrival: Arrival) -> Result<(), ReplayError> {
         self.learn(&arrival)?;
+        self.routers.arrived(arrival.ordinal, &arrival.request, self.now);
         self.narrator.arrival(arrival.ordinal, self.now, &mut self.fleet)?;
         self.send(arrival)
     }
@@ -169,7 +170,8 @@ impl<'a, S: Serving, I: Iterator<Item = Result<Arc<Request>, TraceError>>> Desk<
                 let (request, ordinal) = (Arc::clone(&arrival.request), arrival.ordinal);
                 let (reason, detail) = explain(&rejection);
                 self.fail(arrival, Failure { shard: Some(shard), reason, detail })?;
-                let gone = Departure { request: &request, shard, at: self.now, output_tokens: 0 };
+                let gone =
+                    Departure { request: &request, shard, at: self.now, output_tokens: 0, finished: false };
                 self.routers.finished(ordinal, &gone);
                 Ok(())
             }

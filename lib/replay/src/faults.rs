@@ -5,7 +5,7 @@
 //! * `down 3 at 60s for 30s` — shard 3 takes no requests from second 60 on and returns, with an empty cache, at second 90;
 //!   without `for` it never returns;
 //! * `slow 3 at 60s for 30s by 2x` — its steps that start in that time take twice as long;
-//! * `cold 3 at 60s` — it restarts at once: what it serves is sent elsewhere, its cache is empty.
+//! * `cold 3 at 60s` — it restarts at once: what it serves is sent elsewhere or back to it, its cache is empty.
 
 use cr_trace::{ShardId, Time};
 use serde::{Deserialize, Serialize};

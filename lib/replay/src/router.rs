@@ -75,6 +75,11 @@ impl Routers {
         }
     }
 
+    /// A request arrives, which is routed now, and perhaps once more later.
+    pub(crate) fn arrived(&mut self, ordinal: u64, request: &Request, now: Time) {
+        self.of(ordinal).policy.on_arrival(request, now);
+    }
+
     /// Routes one request at `now`, when the shards are in truth as `shards` say.
     pub(crate) fn route(&mut self, incoming: &Incoming<'_>, shards: &[ShardView], now: Time) -> Decision {
         let Incoming { request, ordinal, head } = *incoming;
@@ -84,7 +89,6 @@ impl Routers {
             None => FleetView { shards, as_of: now },
             Some(lag) => lag.view(&mut router.sent, shards, now),
         };
-        router.policy.on_arrival(request, now);
         let decision = if head {
             Decision { shard: self.flat.route(request, &view, &mut self.flat_rng), admitted: false }
         } else {

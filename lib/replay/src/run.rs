@@ -89,6 +89,14 @@ pub enum Stop {
     Trace(TraceError),
     /// The engine failed.
     Engine(cr_engine::EngineError),
+    /// Something would happen later than the clock can tell.
+    ClockEnds,
+}
+
+impl Stop {
+    /// What is said of [`Stop::ClockEnds`].
+    pub const CLOCK_ENDS: &str = "something would happen more than 173 days into the run, where its clock ends: a think time, a fault, a \
+                                  cost or a prompt is too long";
 }
 
 /// More routers than this are a slip of the keyboard.

@@ -12,6 +12,18 @@ use cr_trace::{Request, ShardId, Time, TraceError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// The last instant at which anything happens: sums of times near the end of the numbers are not to be trusted.
+const LAST: Time = Time((Time::MAX_S * 1e12) as u64);
+
+/// What became of the next thing.
+enum Next {
+    Happened,
+    /// There is none.
+    Nothing,
+    /// It lies beyond [`LAST`].
+    Beyond,
+}
+
 /// Drives a desk from event to event.
 pub(crate) struct VirtualClock<'a, I> {
     desk: Desk<'a, Fleet, I>,
@@ -36,10 +48,11 @@ impl<'a, I: Iterator<Item = Result<Arc<Request>, TraceError>>> VirtualClock<'a, 
                 break Some(Stop::Interrupted);
             }
             match self.advance() {
-                Ok(true) => {}
+                Ok(Next::Happened) => {}
                 // A trace that is interrupted while it waits for a line looks like one that has ended.
-                Ok(false) if interrupt.load(Ordering::Relaxed) => break Some(Stop::Interrupted),
-                Ok(false) => break None,
+                Ok(Next::Nothing) if interrupt.load(Ordering::Relaxed) => break Some(Stop::Interrupted),
+                Ok(Next::Nothing) => break None,
+                Ok(Next::Beyond) => break Some(Stop::ClockEnds),
                 Err(ReplayError::Trace(error)) => break Some(Stop::Trace(error)),
                 Err(ReplayError::Engine(error)) => break Some(Stop::Engine(error)),
                 Err(other) => return Err(other),
@@ -53,10 +66,15 @@ impl<'a, I: Iterator<Item = Result<Arc<Request>, TraceError>>> VirtualClock<'a, 
         Ok((self.desk, stopped))
     }
 
-    /// Does the next thing; false where there is none.
-    fn advance(&mut self) -> Result<bool, ReplayError> {
+    /// Does the next thing.
+    fn advance(&mut self) -> Result<Next, ReplayError> {
         let (arrival, due) = (self.desk.next_arrival()?, self.desk.next_due());
-        let Some((time, kind, index)) = self.agenda.next(arrival, due) else { return Ok(false) };
+        let Some((time, kind, index)) = self.agenda.next(arrival, due) else {
+            return Ok(if arrival.is_some() { Next::Beyond } else { Next::Nothing });
+        };
+        if time > LAST {
+            return Ok(Next::Beyond);
+        }
         self.desk.advance(time)?;
         match kind {
             Kind::Arrival => self.desk.arrive()?,
@@ -73,14 +91,15 @@ impl<'a, I: Iterator<Item = Result<Arc<Request>, TraceError>>> VirtualClock<'a, 
         while let Some(shard) = self.desk.next_woken() {
             self.agenda.starts(shard, self.desk.now);
         }
-        Ok(true)
+        Ok(Next::Happened)
     }
 
     /// The shard starts a step at this very instant, once everything else that happens at it has happened; mostly nothing does.
     fn go_on(&mut self, shard: ShardId) -> Result<(), ReplayError> {
         let now = self.desk.now;
         let later = |other: Option<Time>| other.is_none_or(|other| other > now);
-        if self.agenda.is_free(shard, now) && later(self.desk.next_due()) && later(self.desk.next_arrival()?) {
+        if self.agenda.is_free(shard, now) && later(self.desk.next_due()) && later(self.desk.next_arrival()?)
+        {
             return self.start_step(shard);
         }
         self.agenda.starts(shard, now);

@@ -5,7 +5,7 @@ mod ladder;
 
 pub use ladder::read_ladder;
 
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use cr_trace::stats::{mean_ci95, median};
 use std::collections::BTreeMap;
 
 /// One measured rung: an offered load and what became of it.
@@ -33,14 +33,16 @@ pub struct Knee {
     pub slo_s: f64,
     /// Whether the bound was found and not asked for.
     pub found: bool,
-    /// Mean over repetitions of the highest passing rung, in requests per second.
+    /// Mean over repetitions of the highest passing rung, in requests per second. A repetition in which none passes counts as its lowest.
     pub qps: f64,
     /// Half-width of the 95 % confidence interval over repetitions (Student t); `None` for fewer than two.
     pub ci: Option<f64>,
     /// The lowest failing rung above it, on average: the truth lies between `qps` and this. `None` where no rung failed.
     pub next_qps: Option<f64>,
-    /// Repetitions where no rung passed (the capacity is below the ladder) or none failed (above it).
-    pub censored: usize,
+    /// Repetitions where no rung passed: the capacity is below the ladder.
+    pub below: usize,
+    /// Repetitions where none failed: it is above.
+    pub above: usize,
     /// Repetitions.
     pub runs: usize,
 }
@@ -77,25 +79,27 @@ pub fn knee(rungs: &[Rung], slo_s: Option<f64>) -> Result<Knee, NoKnee> {
     };
     let mut ladders: BTreeMap<u64, Vec<Rung>> = BTreeMap::new();
     rungs.iter().for_each(|rung| ladders.entry(rung.run).or_default().push(*rung));
-    let (mut passing, mut failing, mut censored) = (Vec::new(), Vec::new(), 0);
+    let (mut passing, mut failing, mut below, mut above) = (Vec::new(), Vec::new(), 0, 0);
     for ladder in ladders.values_mut() {
         ladder.sort_by(|a, b| a.qps.total_cmp(&b.qps));
         let passed = ladder
             .iter()
             .take_while(|rung| rung.p99_s <= bound && rung.failed <= MAX_FAILED && !rung.saturated)
             .count();
-        censored += usize::from(passed == 0 || passed == ladder.len());
-        passing.push(if passed == 0 { 0.0 } else { ladder[passed - 1].qps });
+        below += usize::from(passed == 0);
+        above += usize::from(passed == ladder.len());
+        passing.push(ladder[passed.saturating_sub(1)].qps);
         failing.extend(ladder.get(passed).map(|rung| rung.qps));
     }
-    let (qps, ci) = mean_ci(&passing);
+    let (qps, ci) = mean_ci95(&passing);
     Ok(Knee {
         slo_s: bound,
         found: slo_s.is_none(),
         qps,
         ci,
-        next_qps: (!failing.is_empty()).then(|| mean_ci(&failing).0),
-        censored,
+        next_qps: (!failing.is_empty()).then(|| mean_ci95(&failing).0),
+        below,
+        above,
         runs: ladders.len(),
     })
 }
@@ -106,13 +110,8 @@ fn p99_at_knee(rungs: &[Rung]) -> Result<f64, NoKnee> {
         // Non-negative floats order as their bits.
         by_load.entry(rung.qps.to_bits()).or_default().push(rung.p99_s);
     }
-    let curve: Vec<(f64, f64)> = by_load
-        .into_iter()
-        .map(|(bits, mut p99)| {
-            p99.sort_by(f64::total_cmp);
-            (f64::from_bits(bits), p99[(p99.len() - 1) / 2])
-        })
-        .collect();
+    let curve: Vec<(f64, f64)> =
+        by_load.into_iter().map(|(bits, p99)| (f64::from_bits(bits), median(p99).unwrap_or(0.0))).collect();
     let (&[first, ..], &[.., last]) = (curve.as_slice(), curve.as_slice()) else { return Err(NoKnee::Empty) };
     if curve.len() < 3 {
         return Err(NoKnee::TooFew { rungs: curve.len() });
@@ -128,18 +127,6 @@ fn p99_at_knee(rungs: &[Rung]) -> Result<f64, NoKnee> {
     };
     let knee = curve.iter().copied().max_by(|&a, &b| distance(a).total_cmp(&distance(b)));
     Ok(knee.map_or(high, |(_, p99)| p99))
-}
-
-/// Mean, and the half-width of its 95 % confidence interval by Student's t.
-fn mean_ci(values: &[f64]) -> (f64, Option<f64>) {
-    let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n;
-    if values.len() < 2 {
-        return (mean, None);
-    }
-    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
-    let half = StudentsT::new(0.0, 1.0, n - 1.0).map(|t| t.inverse_cdf(0.975) * (variance / n).sqrt());
-    (mean, half.ok())
 }
 
 /// Warm slots, and how sure they are.
@@ -212,7 +199,7 @@ mod tests {
         );
         // t(2) = 4.303 on a standard deviation of 11.547.
         assert!((knee.ci.expect("has runs") - 28.68).abs() < 0.05, "{knee:?}");
-        assert_eq!((knee.censored, knee.runs, knee.found), (0, 3, false));
+        assert_eq!((knee.below, knee.above, knee.runs, knee.found), (0, 0, 3, false));
     }
 
     #[test]
@@ -222,7 +209,10 @@ mod tests {
         let mut ladder = [rung(1, 10.0, 1.0), rung(1, 20.0, 1.0)];
         ladder[1].saturated = true;
         assert_eq!(knee(&ladder, Some(2.0)).expect("is there").qps, 10.0);
-        assert_eq!(knee(&[rung(1, 10.0, 9.0)], Some(2.0)).expect("is there").censored, 1);
+        let all_fail = knee(&[rung(1, 10.0, 9.0)], Some(2.0)).expect("is there");
+        assert_eq!((all_fail.below, all_fail.above, all_fail.qps), (1, 0, 10.0));
+        let none_fails = knee(&[rung(1, 10.0, 1.0)], Some(2.0)).expect("is there");
+        assert_eq!((none_fails.below, none_fails.above, none_fails.qps), (0, 1, 10.0));
     }
 
     #[test]

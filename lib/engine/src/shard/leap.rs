@@ -116,9 +116,7 @@ impl<P: Pool> Shard<P> {
     fn steps_alike(&self, survey: &Survey) -> u32 {
         let Some(at) = survey.prompt else { return survey.first_done };
         let sequence = &self.running[at];
-        if u64::from(sequence.in_step) < survey.work.prefill_tokens
-            || self.is_answered(&sequence.request)
-        {
+        if u64::from(sequence.in_step) < survey.work.prefill_tokens || self.is_answered(&sequence.request) {
             // Two prompts, or one that has what others are about to publish.
             return 1;
         }
@@ -139,9 +137,7 @@ impl<P: Pool> Shard<P> {
         self.answers_are_asked
             && request.prompt.outline().has_answers()
             && self.running.iter().any(|s| {
-                s.generated > 0
-                    && s.request.id != request.id
-                    && answer(&ContentId::answer(s.request.id))
+                s.generated > 0 && s.request.id != request.id && answer(&ContentId::answer(s.request.id))
             })
     }
 

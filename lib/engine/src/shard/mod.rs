@@ -317,7 +317,8 @@ impl<P: Pool> Shard<P> {
     pub fn lift_protection(&mut self) {
         // Whoever waits was told to be admitted by the plan before.
         let queue = std::mem::take(&mut self.waiting);
-        self.waiting = queue.into_iter().map(|one| Waiting::Seen(one.sequence(&self.pool, &mut self.left))).collect();
+        self.waiting =
+            queue.into_iter().map(|one| Waiting::Seen(one.sequence(&self.pool, &mut self.left))).collect();
         self.pool.lift_protection();
     }
 

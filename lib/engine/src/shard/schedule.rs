@@ -17,10 +17,13 @@ impl<P: Pool> Shard<P> {
             return;
         }
         let late = |s: &Sequence<P::Held>| s.arrival + timeout <= now;
-        self.take_decoding(|s, _| late(s), |shard, mut sequence| {
-            sequence.release(&mut shard.pool);
-            shard.depart(sequence, now, false, departed);
-        });
+        self.take_decoding(
+            |s, _| late(s),
+            |shard, mut sequence| {
+                sequence.release(&mut shard.pool);
+                shard.depart(sequence, now, false, departed);
+            },
+        );
         let mut at = self.decoding_together();
         while at < self.running.len() {
             if late(&self.running[at]) {

@@ -105,7 +105,13 @@ pub(super) fn arrival_of(departed: &Departed, ordinal: u64) -> Arrival {
 
 fn departure(departed: &Departed, shard: ShardId) -> Departure<'_> {
     let output_tokens = departed.output_tokens;
-    Departure { request: &departed.request, shard, at: departed.left_at, output_tokens }
+    Departure {
+        request: &departed.request,
+        shard,
+        at: departed.left_at,
+        output_tokens,
+        finished: departed.finished,
+    }
 }
 
 pub(super) fn interrupted(shard: Option<ShardId>) -> Failure {

@@ -10,6 +10,7 @@ mod stretch;
 pub use decide::{Decision, Gate, Load, Tolerance, decide};
 pub use stretch::{natural_qps, stretched};
 
+use crate::assume::Assume;
 use crate::run::{Outcome, RunSpec, run};
 use crate::sink::{EventSink, NoSink};
 use crate::{Engine, PlanFrom, ReplayError, Stop, parallel};
@@ -99,6 +100,8 @@ pub struct Shadow<'a> {
     spec: &'a GateSpec,
     engine: &'a Engine,
     parts: Vec<&'a [Request]>,
+    /// Of the whole trace.
+    natural_qps: f64,
     interrupt: &'a AtomicBool,
 }
 
@@ -118,7 +121,8 @@ impl<'a> Shadow<'a> {
                 "planning and settling must take a share of the requests and leave some to measure".into(),
             ));
         }
-        if trace.len() < FEWEST || natural_qps(trace) <= 0.0 {
+        let natural_qps = natural_qps(trace);
+        if trace.len() < FEWEST || natural_qps <= 0.0 {
             let count = trace.len();
             return Err(ReplayError::Config(format!(
                 "{count} requests are too few for a gate; give at least {FEWEST} that arrive over some time"
@@ -127,18 +131,20 @@ impl<'a> Shadow<'a> {
         let linked = trace.iter().any(|request| request.after.is_some() || request.session.is_some());
         let parts = spec.replicates.max(1) as usize;
         // A session must not be cut in two.
-        let parts = match trace.len() / parts >= PART_REQUESTS && !linked {
-            true => trace.chunks(trace.len().div_ceil(parts)).collect(),
-            false => vec![trace],
-        };
-        Ok(Shadow { spec, engine, parts, interrupt })
+        let cut: Vec<&[Request]> = trace.chunks(trace.len().div_ceil(parts)).collect();
+        // A part that arrives all at once has no rate to be stretched from.
+        let whole = linked
+            || trace.len() / parts < PART_REQUESTS
+            || cut.iter().any(|part| stretch::natural_qps(part) <= 0.0);
+        let parts = if whole { vec![trace] } else { cut };
+        Ok(Shadow { spec, engine, parts, natural_qps, interrupt })
     }
 
-    /// One replay at a rate; none where it was interrupted.
+    /// One replay at a rate, with the bound on the p99 of TTFT where it is known; none where it was interrupted.
     fn replay(
         &self,
         policy: &str,
-        qps: f64,
+        (qps, slo_s): (f64, Option<f64>),
         replicate: u32,
         sink: &mut dyn EventSink,
     ) -> Result<Option<RunReport>, ReplayError> {
@@ -162,12 +168,13 @@ impl<'a> Shadow<'a> {
                 clock: "virtual".into(),
                 durations: engine.durations().into(),
                 requests_expected: Some(part.len() as u64),
-                slo: Slo { ttft_p99_s: spec.slo_ttft_p99_s },
+                slo: Slo { ttft_p99_s: slo_s },
                 plan_requests: head + share(spec.settle),
                 ..Header::default()
             },
             vnodes: spec.vnodes,
             plan_from: Some(PlanFrom { requests: head, qcap: spec.qcap, warm_slots: spec.warm_slots }),
+            tuning: Assume::default().over(engine.tuning(&spec.shard), slo_s),
             ..RunSpec::default()
         };
         let requests = stretched(part, natural_qps(part) / qps);
@@ -181,13 +188,15 @@ impl<'a> Shadow<'a> {
     /// # Errors
     /// A trace on which the baseline never meets the objective, or always does.
     pub fn knee(&self, jobs: usize, note: &dyn Fn(String)) -> Result<Option<Knee>, ReplayError> {
-        let natural = natural_qps(self.parts[0]);
+        let natural = self.natural_qps;
         let baseline = &self.spec.baseline;
         let slo_s = match self.spec.slo_ttft_p99_s {
             Some(slo_s) => slo_s,
             None => {
                 let light = three_digits(natural * LIGHTEST);
-                let Some(run) = self.replay(baseline, light, 0, &mut NoSink)? else { return Ok(None) };
+                let Some(run) = self.replay(baseline, (light, None), 0, &mut NoSink)? else {
+                    return Ok(None);
+                };
                 LIGHT_TIMES * run.summary.ttft_s.p99
             }
         };
@@ -197,13 +206,13 @@ impl<'a> Shadow<'a> {
             let count = self.spec.replicates.max(1) as usize;
             replays.set(replays.get() + count as u32);
             let runs = parallel::in_order(self.jobs(jobs), count, |replicate| {
-                self.replay(baseline, qps, replicate as u32, &mut NoSink)
+                self.replay(baseline, (qps, Some(slo_s)), replicate as u32, &mut NoSink)
             })?;
             let Some(runs) = runs.into_iter().collect::<Option<Vec<RunReport>>>() else { return Ok(None) };
             let meets = |run: &&RunReport| objective.met_by(&run.summary) && !run.summary.saturated;
             let meeting = runs.iter().filter(meets).count();
             note(format!(
-                "{baseline} at {qps} QPS meets {} in {meeting} of {count} replays",
+                "{baseline} at {qps} QPS meets {}, unsaturated, in {meeting} of {count} replays",
                 objective.text()
             ));
             Ok(Some(2 * meeting > count))
@@ -212,6 +221,7 @@ impl<'a> Shadow<'a> {
         let mut qps = three_digits(natural);
         while low.is_none() || high.is_none() {
             let Some(passed) = passes(qps)? else { return Ok(None) };
+            let tried = qps;
             if passed {
                 low = Some(qps);
                 qps = three_digits(qps * 2.0);
@@ -223,7 +233,7 @@ impl<'a> Shadow<'a> {
                 let what =
                     if passed { "meets it at any rate up to" } else { "misses it at every rate down to" };
                 return Err(ReplayError::Config(format!(
-                    "no knee: with {}, {baseline} {what} {qps} QPS",
+                    "no knee: with {}, {baseline} {what} {tried} QPS",
                     objective.text()
                 )));
             }
@@ -270,14 +280,15 @@ impl<'a> Shadow<'a> {
             }
         }
         let jobs = if events.is_some() { 1 } else { self.jobs(jobs) };
+        let slo_s = Some(knee.slo_ttft_p99_s);
         let runs = parallel::in_order(jobs, cells.len(), |index| {
             let (policy, qps, replicate) = cells[index];
             let run = match events {
                 Some(events) => {
                     let mut sink = events.lock().unwrap_or_else(PoisonError::into_inner);
-                    self.replay(policy, qps, replicate, &mut **sink)
+                    self.replay(policy, (qps, slo_s), replicate, &mut **sink)
                 }
-                None => self.replay(policy, qps, replicate, &mut NoSink),
+                None => self.replay(policy, (qps, slo_s), replicate, &mut NoSink),
             };
             tick();
             run
@@ -313,6 +324,7 @@ fn finished(outcome: Outcome) -> Result<Option<RunReport>, ReplayError> {
         Some(Stop::Interrupted) => Ok(None),
         Some(Stop::Trace(error)) => Err(error.into()),
         Some(Stop::Engine(error)) => Err(error.into()),
+        Some(Stop::ClockEnds) => Err(ReplayError::Config(Stop::CLOCK_ENDS.into())),
     }
 }
 

@@ -8,17 +8,17 @@ use super::EventSink;
 use cr_report::aggregate::Aggregator;
 use cr_report::events::{Event, Finish};
 use std::io;
-use std::sync::mpsc::{Receiver, SendError, SyncSender, sync_channel};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SendError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Events of one batch at most.
 const BATCH: usize = 256;
-/// Events that come faster than one in [`PATIENCE`] / 64 go this many at a time without a look at the clock.
-const STRIDE: usize = 16;
 /// Batches that may wait: some megabytes, to bridge the moments in which a disk is busy.
 const QUEUE: usize = 64;
-/// An event waits no longer than this for its batch to fill, as long as others follow.
+/// A thread that has had nothing to do for so long asks for what there is: at the next event it gets it.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// An event on its way. Nearly all are finished requests, so the largest kinds do not make the others as large.
@@ -60,10 +60,8 @@ pub struct Threaded {
     batch: Vec<Item>,
     /// Emptied batches that come back.
     spare: Receiver<Vec<Item>>,
-    handed_over: Instant,
-    /// When the clock was last looked at, and how many events may pass before the next look.
-    looked: Instant,
-    unwatched: usize,
+    /// The thread waits for something to do.
+    hungry: Arc<AtomicBool>,
     /// `None` once the sink has failed.
     sender: Option<SyncSender<Work>>,
     thread: Option<JoinHandle<io::Result<()>>>,
@@ -75,13 +73,13 @@ impl Threaded {
     pub fn new(sink: impl EventSink + Send + 'static) -> Threaded {
         let (sender, receiver) = sync_channel(QUEUE);
         let (used, spare) = sync_channel(QUEUE);
-        let thread = std::thread::spawn(move || work(sink, &receiver, &used));
+        let hungry = Arc::new(AtomicBool::new(false));
+        let asks = Arc::clone(&hungry);
+        let thread = std::thread::spawn(move || work(sink, &Queue { receiver, used, asks }));
         Threaded {
             batch: Vec::with_capacity(BATCH),
             spare,
-            handed_over: Instant::now(),
-            looked: Instant::now(),
-            unwatched: 0,
+            hungry,
             sender: Some(sender),
             thread: Some(thread),
             failed: None,
@@ -89,26 +87,13 @@ impl Threaded {
     }
 
     fn hand_over(&mut self) -> io::Result<()> {
-        self.handed_over = Instant::now();
+        self.hungry.store(false, Ordering::Relaxed);
         if self.batch.is_empty() {
             return self.standing();
         }
         let empty = self.spare.try_recv().unwrap_or_else(|_| Vec::with_capacity(BATCH));
         let batch = std::mem::replace(&mut self.batch, empty);
         self.send(Work::Events(batch))
-    }
-
-    /// Whether the batch has waited long enough. Looks at the clock at every event, or every so often while they come fast.
-    fn is_due(&mut self) -> bool {
-        if self.unwatched > 0 {
-            self.unwatched -= 1;
-            return false;
-        }
-        let now = Instant::now();
-        let fast = now.duration_since(self.looked) < PATIENCE / 64;
-        self.unwatched = if fast { STRIDE - 1 } else { 0 };
-        self.looked = now;
-        now.duration_since(self.handed_over) >= PATIENCE
     }
 
     fn send(&mut self, work: Work) -> io::Result<()> {
@@ -159,7 +144,7 @@ impl EventSink for Threaded {
 
     fn take(&mut self, event: Event) -> io::Result<()> {
         self.batch.push(Item::new(event));
-        if self.batch.len() >= BATCH || self.is_due() {
+        if self.batch.len() >= BATCH || self.hungry.load(Ordering::Relaxed) {
             self.hand_over()?;
         }
         Ok(())
@@ -199,9 +184,30 @@ impl Drop for Threaded {
     }
 }
 
-fn work(mut sink: impl EventSink, receiver: &Receiver<Work>, used: &SyncSender<Vec<Item>>) -> io::Result<()> {
+/// The thread's end of both queues.
+struct Queue {
+    receiver: Receiver<Work>,
+    used: SyncSender<Vec<Item>>,
+    asks: Arc<AtomicBool>,
+}
+
+impl Queue {
+    /// The next thing to do; none where nothing comes any more.
+    fn next(&self) -> Option<Work> {
+        match self.receiver.recv_timeout(PATIENCE) {
+            Ok(work) => Some(work),
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => {
+                self.asks.store(true, Ordering::Relaxed);
+                self.receiver.recv().ok()
+            }
+        }
+    }
+}
+
+fn work(mut sink: impl EventSink, queue: &Queue) -> io::Result<()> {
     let mut follower: Option<Box<Aggregator>> = None;
-    for work in receiver {
+    while let Some(work) = queue.next() {
         match work {
             Work::Events(mut items) => {
                 for item in items.drain(..) {
@@ -212,7 +218,7 @@ fn work(mut sink: impl EventSink, receiver: &Receiver<Work>, used: &SyncSender<V
                     sink.take(event)?;
                 }
                 // Where enough lie ready, this one goes.
-                let _ = used.try_send(items);
+                let _ = queue.used.try_send(items);
             }
             Work::Flush(done) => {
                 sink.flush()?;
@@ -235,7 +241,8 @@ mod tests {
     use cr_report::events::{Header, Warning};
     use cr_trace::{RequestId, ShardId};
     use std::io::Write;
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
+    use std::time::Instant;
 
     #[derive(Clone, Default)]
     struct Shared(Arc<Mutex<Vec<u8>>>);
@@ -338,6 +345,22 @@ mod tests {
         sink.flush().expect_err("nobody reads");
         assert!(sink.follow(back).is_some());
         sink.followed().expect_err("it stays so");
+    }
+
+    /// However fast they came before.
+    #[test]
+    fn events_that_come_slowly_are_not_kept() {
+        let out = Shared::default();
+        let written = || out.0.lock().expect("not poisoned").iter().filter(|byte| **byte == b'\n').count();
+        let mut sink = Threaded::new(JsonLines::new(out.clone()));
+        (0..10).try_for_each(|n| sink.event(&event(n))).expect("are taken");
+        std::thread::sleep(3 * PATIENCE);
+        sink.event(&event(10)).expect("is taken");
+        let begun = Instant::now();
+        while written() < 11 && begun.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(written(), 11);
     }
 
     #[test]

@@ -18,6 +18,9 @@ struct ResultFile {
 struct Run {
     policy: String,
     seed: u64,
+    /// The rate that the suite asked for.
+    qps: Option<f64>,
+    variant: Option<String>,
     requests: Requests,
     ttft_s: Ttft,
     saturated: bool,
@@ -25,7 +28,7 @@ struct Run {
 
 #[derive(Deserialize)]
 struct Requests {
-    offered: u64,
+    completed: u64,
     failed: u64,
     offered_qps: f64,
 }
@@ -64,13 +67,21 @@ fn from_result(text: &str, file: &str, policy: Option<&str>) -> Result<Vec<Rung>
             return Err(fault(format!("runs of several policies; name one of {all} by --policy")));
         }
     };
-    let runs = result.runs.iter().filter(|run| run.policy == policy);
-    let rungs: Vec<Rung> = runs
+    let runs = || result.runs.iter().filter(|run| run.policy == policy);
+    let variants: BTreeSet<&str> = runs().filter_map(|run| run.variant.as_deref()).collect();
+    if variants.len() > 1 {
+        let all = variants.into_iter().collect::<Vec<_>>().join("; ");
+        return Err(fault(format!(
+            "runs of several variants ({all}), which are no one ladder; sweep one alone"
+        )));
+    }
+    let rungs: Vec<Rung> = runs()
         .map(|run| Rung {
             run: run.seed,
-            qps: run.requests.offered_qps,
+            // Repetitions of one load meet at the rate that was asked for; what came of it differs from seed to seed.
+            qps: run.qps.unwrap_or(run.requests.offered_qps),
             p99_s: run.ttft_s.p99,
-            failed: run.requests.failed as f64 / run.requests.offered.max(1) as f64,
+            failed: run.requests.failed as f64 / (run.requests.completed + run.requests.failed).max(1) as f64,
             saturated: run.saturated,
         })
         .collect();
@@ -138,6 +149,32 @@ fn from_csv(text: &str, file: &str) -> Result<Vec<Rung>, TraceError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A result of one policy, with so many seeds and variants.
+    fn result(runs: &[(u64, f64, Option<&str>)]) -> String {
+        let run = |&(seed, qps, variant): &(u64, f64, Option<&str>)| {
+            let variant = variant.map_or("null".into(), |label| format!("{label:?}"));
+            format!(
+                r#"{{"policy":"flat","seed":{seed},"qps":{qps},"variant":{variant},"saturated":false,"ttft_s":{{"p99":0.5}},
+                "requests":{{"offered":200,"completed":90,"failed":10,"cancelled":100,"offered_qps":{}}}}}"#,
+                qps + 0.01 * seed as f64
+            )
+        };
+        let runs: Vec<String> = runs.iter().map(run).collect();
+        format!(r#"{{"schema":"{SCHEMA}","runs":[{}]}}"#, runs.join(","))
+    }
+
+    #[test]
+    fn repetitions_of_a_load_meet_at_the_rate_asked_for() {
+        let text = result(&[(1, 30.0, None), (2, 30.0, None), (1, 60.0, None), (2, 60.0, None)]);
+        let rungs = read_ladder(&text, "r.json", None).expect("reads");
+        assert_eq!(rungs.iter().map(|rung| rung.qps).collect::<Vec<_>>(), [30.0, 30.0, 60.0, 60.0]);
+        // Of those that came to an end.
+        assert!((rungs[0].failed - 0.1).abs() < 1e-12);
+        let text = result(&[(1, 30.0, Some("k=16")), (1, 30.0, Some("k=32"))]);
+        let error = read_ladder(&text, "r.json", None).expect_err("two ladders").to_string();
+        assert!(error.contains("runs of several variants (k=16; k=32)"), "{error}");
+    }
 
     #[test]
     fn rows_and_their_faults() {

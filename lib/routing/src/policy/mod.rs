@@ -52,6 +52,8 @@ pub struct Departure<'a> {
     pub at: Time,
     /// Tokens decoded; 0 where it failed before its first.
     pub output_tokens: u32,
+    /// Whether it has all its tokens; false where it failed.
+    pub finished: bool,
 }
 
 /// A routing policy.

@@ -118,6 +118,8 @@ pub struct Preble {
     index: PrefixIndex,
     recent: Vec<Recent>,
     now: Time,
+    /// The second that all of `recent` are aged to.
+    aged: u64,
     finished: u64,
     output_tokens: u64,
     matched: Vec<u32>,
@@ -132,6 +134,7 @@ impl Preble {
             index: PrefixIndex::new(shards, tuning.kv_tokens),
             recent: vec![Recent::new(tuning.preble.window_s); shards as usize],
             now: Time::ZERO,
+            aged: 0,
             finished: 0,
             output_tokens: 0,
             matched: Vec::new(),
@@ -218,7 +221,10 @@ impl Policy for Preble {
         self.index.matches(outline, &mut matched);
         let prompt = outline.tokens();
         let second = self.now.as_s() as u64;
-        self.recent.iter_mut().for_each(|recent| recent.age(second));
+        if second > self.aged {
+            self.recent.iter_mut().for_each(|recent| recent.age(second));
+            self.aged = second;
+        }
         let chosen = self.decide(prompt, &matched, view, rng);
         if let Some(shard) = chosen {
             let cached = u64::from(matched.get(shard.index()).copied().unwrap_or(0));
@@ -237,8 +243,11 @@ impl Policy for Preble {
     }
 
     fn on_finish(&mut self, departure: &Departure<'_>) {
-        self.finished += 1;
-        self.output_tokens += u64::from(departure.output_tokens);
+        // What ran out of time says nothing of how long answers are.
+        if departure.finished {
+            self.finished += 1;
+            self.output_tokens += u64::from(departure.output_tokens);
+        }
     }
 
     fn on_fault(&mut self, shard: ShardId, up: bool) {
@@ -287,6 +296,23 @@ mod tests {
         assert_eq!(decide(&preble(&[1.4, 1.0, 1.2]), 100, &[50, 0, 0]), 1);
         // And where a match outweighs a small difference of load (2,000 tokens are some 0.16 s).
         assert_eq!(decide(&preble(&[1.1, 1.0, 1.0]), 5_000, &[2_000, 0, 0]), 0);
+    }
+
+    #[test]
+    fn answers_that_were_cut_off_are_no_average() {
+        let (mut policy, request) = (preble(&[0.0]), super::super::tests::request(1, "k"));
+        let usual = policy.decode_s(100);
+        let left = |output_tokens, finished| Departure {
+            request: &request,
+            shard: ShardId(0),
+            at: Time::ZERO,
+            output_tokens,
+            finished,
+        };
+        policy.on_finish(&left(3, false));
+        assert_eq!(policy.decode_s(100), usual);
+        policy.on_finish(&left(90, true));
+        assert!((policy.decode_s(100) / usual - 90.0 / DEFAULT_OUTPUT).abs() < 1e-9);
     }
 
     #[test]

@@ -101,12 +101,9 @@ impl std::fmt::Display for PrebleTuning {
     }
 }
 
-/// Preble's published fit, see `configs/costs/70b-2xh100.toml`.
+/// Preble's published fit.
 fn published_cost() -> CostModel {
-    let text = "schema = \"cacheroute.cost/1\"\nname = \"70b-2xh100\"\nsource = \"arXiv 2407.00023\"\n[step]\n\
-                base_ms = 18.667\nprefill_token_ms = 0.07988\nprefill_ctx_ms = 0.002685\nprefill_pair_ms = 7.44e-7\n\
-                decode_seq_ms = 0.14\ndecode_ctx_ms = 0.00005\n";
-    CostModel::from_toml(text, "built-in cost").expect("the built-in cost model is valid: a test parses it")
+    CostModel::by_name_or_path("70b-2xh100").expect("the built-in cost model is valid: a test parses it")
 }
 
 /// Points that all rings together may have: 16 million, half a gigabyte while they are built.

@@ -77,7 +77,7 @@ proptest! {
                         let Some(shard) = chosen else { continue };
                         prop_assert!(fleet[shard.index()].up, "{}", policy.name());
                         if finishes {
-                            policy.on_finish(&Departure { request: &request, shard, at: Time::ZERO, output_tokens: 1 });
+                            policy.on_finish(&Departure { request: &request, shard, at: Time::ZERO, output_tokens: 1, finished: true });
                         } else {
                             fleet[shard.index()].load += 1;
                         }
