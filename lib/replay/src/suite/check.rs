@@ -4,6 +4,7 @@ use super::spec::{Load, PlanSource, SCHEMA, Suite};
 use super::vary::Variant;
 use cr_report::objective::Objective;
 use cr_report::result::METRICS;
+use cr_routing::policy::PolicyError;
 use cr_trace::Time;
 use std::collections::BTreeMap;
 
@@ -89,6 +90,28 @@ impl Suite {
             .or_else(|| self.load_fault())
             .or_else(|| self.limit_fault())
             .or_else(|| self.workload.check().err().map(|error| format!("workload: {error}")))
+            .or_else(|| self.number_fault())
+    }
+
+    /// A number that is none: no report could be written with it.
+    fn number_fault(&self) -> Option<String> {
+        fn find(value: &toml::Value, path: &str) -> Option<String> {
+            let inside = |name: &dyn std::fmt::Display| match path {
+                "" => name.to_string(),
+                _ => format!("{path}.{name}"),
+            };
+            match value {
+                toml::Value::Float(number) if !number.is_finite() => {
+                    Some(format!("{path} is {number}; it must be a finite number"))
+                }
+                toml::Value::Array(items) => {
+                    items.iter().enumerate().find_map(|(index, item)| find(item, &inside(&index)))
+                }
+                toml::Value::Table(table) => table.iter().find_map(|(key, item)| find(item, &inside(key))),
+                _ => None,
+            }
+        }
+        find(&toml::Value::try_from(self).ok()?, "")
     }
 
     fn policy_fault(&self) -> Option<String> {
@@ -98,7 +121,7 @@ impl Suite {
         let known = cr_routing::policy::names();
         for policy in self.policies.iter().chain([&self.baseline, &self.candidate]).chain(&self.ablation) {
             if !known.contains(&policy.as_str()) {
-                return Some(format!("there is no policy {policy:?}; supported are {}", known.join(", ")));
+                return Some(PolicyError::Unknown { name: policy.clone() }.to_string());
             }
             if !self.policies.contains(policy) {
                 return Some(format!(

@@ -1,7 +1,7 @@
 //! What has been run already: every finished cell is written at once, so that a suite that was interrupted goes on where it was.
 //!
 //! One JSON object a line, appended. A line's key is a hash of all that its run depends on: the program's build, the variant, the cost
-//! model, files that the workload names, policy, rate and seed. A cell whose key is not found is run again, so a change of
+//! model, the model's file, files that the workload names, policy, rate and seed. A cell whose key is not found is run again, so a change of
 //! the suite reruns what it concerns and nothing else.
 
 use super::Cell;
@@ -43,10 +43,11 @@ impl Journal {
     /// # Errors
     /// A file that cannot be read or written.
     pub fn open(path: &Path, build: &str, restart: bool) -> io::Result<Journal> {
-        let whole = if restart { String::new() } else { appended::whole_lines(path)? };
+        let whole = if restart { Vec::new() } else { appended::whole_lines(path)? };
         let file = appended::append_after(path, &whole)?;
         let mut known = BTreeMap::new();
-        for line in whole.lines() {
+        // A line that is damaged is a cell that is not known.
+        for line in appended::each_line(&whole).filter_map(|line| std::str::from_utf8(line).ok()) {
             if let Ok(read) = serde_json::from_str::<Line>(line) {
                 known.insert(read.key, line.to_owned());
             }
@@ -91,11 +92,16 @@ impl Journal {
         }
         let engine = match &ready.engine {
             Engine::Sim(cost) => format!("{cost:?}"),
-            Engine::Model { device, .. } => {
-                format!("{} {device} {:?}", ready.engine.name(), ready.suite.seeds.first())
+            Engine::Model { device, times, .. } => {
+                let (name, seed) = (ready.engine.name(), ready.suite.seeds.first());
+                format!("{name} {device} {times:?} {seed:?}")
             }
         };
         let mut files = Vec::new();
+        if let Some(model) = ready.suite.model() {
+            // A built-in name is no file; a folder or a name of the hub is known by what the journal's reader loads.
+            files.extend(digest_of_file(&ready.suite.folder.join(model)).ok());
+        }
         if let Some(workload) = setting.get("workload") {
             hash_files(workload, &ready.suite.folder, &mut files);
         }

@@ -4,10 +4,10 @@ use super::Suite;
 use super::drawn::Slot;
 use super::spec::PlanSource;
 use crate::ReplayError;
+use crate::learn::{Learner, PlanFor};
 use compact_str::format_compact;
 use cr_routing::RoutingTable;
 use cr_routing::planner::{self, PlanConfig, TableOptions};
-use cr_routing::rates::TraceRates;
 use cr_trace::{Key, Request};
 use std::sync::Arc;
 
@@ -39,10 +39,6 @@ pub(super) fn table(
     table.map(Arc::new).map_err(ReplayError::Config)
 }
 
-fn options(in_sample: bool) -> TableOptions {
-    TableOptions { generator: crate::GENERATOR.into(), in_sample, ..TableOptions::default() }
-}
-
 fn from_shares(suite: &Suite, seed: u64, qps: f64) -> Result<RoutingTable, String> {
     let spec = suite.workload_of(seed, Some(qps));
     let population = spec.popularity.draw(spec.seed, &suite.folder).map_err(|e| format!("workload: {e}"))?;
@@ -50,9 +46,12 @@ fn from_shares(suite: &Suite, seed: u64, qps: f64) -> Result<RoutingTable, Strin
     let named =
         |rank: usize| population.names.get(rank).cloned().unwrap_or_else(|| format_compact!("k{rank}"));
     let keys: Vec<Key> = (0..rates.len()).map(named).collect();
-    let config = config(suite, qps, suite.warm_slots.unwrap_or(1.0));
+    let shards = suite.fleet.shards;
+    let qcap = suite.qcap.unwrap_or(qps / f64::from(shards));
+    let config = PlanConfig::new(shards, qcap, suite.warm_slots.unwrap_or(1.0));
     let plan = planner::plan(&rates, &config).map_err(|e| e.to_string())?;
-    plan.to_table(&keys, &options(false)).map_err(|e| e.to_string())
+    let options = TableOptions { generator: crate::GENERATOR.into(), ..TableOptions::default() };
+    plan.to_table(&keys, &options).map_err(|e| e.to_string())
 }
 
 fn from_requests(
@@ -60,31 +59,17 @@ fn from_requests(
     requests: &mut dyn Iterator<Item = Arc<Request>>,
     in_sample: bool,
 ) -> Result<RoutingTable, String> {
-    let mut counted = TraceRates::default();
-    let mut prompt_tokens = 0;
-    for request in requests {
-        counted.record(&request);
-        prompt_tokens += request.prompt_tokens();
-    }
-    let mean_prompt = prompt_tokens as f64 / counted.requests().max(1) as f64;
-    let rates = counted.finish().map_err(|e| format!("plan: {e}"))?;
-    let prefixes: Vec<f64> =
-        rates.prefix_tokens().unwrap_or_default().iter().map(|&tokens| tokens as f64).collect();
-    let repeated: Vec<f64> = prefixes.into_iter().filter(|&tokens| tokens > 0.0).collect();
-    let mean_prefix = match repeated.len() {
-        0 => mean_prompt,
-        count => repeated.iter().sum::<f64>() / count as f64,
+    let mut learner = Learner::default();
+    requests.for_each(|request| learner.record(&request));
+    let learnt = learner.finish(None).map_err(|e| format!("plan: {e}"))?;
+    let plan = PlanFor {
+        fleet: planner::Fleet::uniform(suite.fleet.shards),
+        kv_tokens: u64::from(suite.fleet.kv_blocks) * u64::from(suite.fleet.block_tokens),
+        qcap: suite.qcap,
+        warm_slots: suite.warm_slots,
+        from_s: 0.0,
+        in_sample,
+        previous: None,
     };
-    let kv_tokens = f64::from(suite.fleet.kv_blocks) * f64::from(suite.fleet.block_tokens);
-    let config = config(
-        suite,
-        rates.rates().iter().sum(),
-        suite.warm_slots.unwrap_or(kv_tokens / mean_prefix.max(1.0)),
-    );
-    planner::plan_table(&rates, &config, &options(in_sample)).map_err(|e| e.to_string())
-}
-
-fn config(suite: &Suite, total_qps: f64, warm_slots: f64) -> PlanConfig {
-    let shards = suite.fleet.shards;
-    PlanConfig::new(shards, suite.qcap.unwrap_or(total_qps / f64::from(shards)), warm_slots)
+    learnt.plan(plan).map_err(|e| e.to_string())
 }

@@ -76,7 +76,7 @@ pub struct Suite {
     #[serde(default)]
     pub timeout_s: Option<f64>,
     /// Bounds that runs are held against; verdicts go by this one.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "strict_slo")]
     pub slo: Slo,
     /// Further objectives, each with a capacity of its own.
     #[serde(default)]
@@ -151,7 +151,7 @@ pub enum PlanSource {
 
 /// How much traffic: rates, or a share of what the fleet can take.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, untagged)]
+#[serde(untagged, try_from = "LoadFields")]
 pub enum Load {
     /// These rates, in requests per second.
     Rates {
@@ -168,6 +168,45 @@ pub enum Load {
         /// How many requests a shard is handed to find out.
         probe_requests: u64,
     },
+}
+
+/// What may stand under `load`: one of the two, so that a fault is told of the field that has it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LoadFields {
+    qps: Option<Vec<f64>>,
+    refine: Option<f64>,
+    utilisation: Option<f64>,
+    probe_requests: Option<u64>,
+}
+
+impl TryFrom<LoadFields> for Load {
+    type Error = &'static str;
+
+    fn try_from(fields: LoadFields) -> Result<Load, &'static str> {
+        match fields {
+            LoadFields { qps: Some(qps), refine, utilisation: None, probe_requests: None } => {
+                Ok(Load::Rates { qps, refine })
+            }
+            LoadFields {
+                qps: None,
+                refine: None,
+                utilisation: Some(utilisation),
+                probe_requests: Some(probe_requests),
+            } => Ok(Load::Utilisation { utilisation, probe_requests }),
+            _ => Err("load needs either qps, a list of rates, or utilisation and probe_requests"),
+        }
+    }
+}
+
+/// `slo` of a suite. In events readers pass over what they do not know; here it is a slip of the keyboard.
+fn strict_slo<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Slo, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Strict {
+        ttft_p99_s: Option<f64>,
+    }
+    Strict::deserialize(deserializer).map(|Strict { ttft_p99_s }| Slo { ttft_p99_s })
 }
 
 /// The shards. Defaults are those of `cr-serve run`.

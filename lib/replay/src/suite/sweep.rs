@@ -217,8 +217,11 @@ fn foretell(suite: &Suite) -> Result<Foretold, ReplayError> {
     Ok(Foretold { spread: found(|r| r.spread.tokens), pinned: found(|r| r.pinned.tokens) })
 }
 
-/// Three digits are all that a probe is good for.
+/// Three digits are all that a probe is good for. Nothing, and what is less, is 0.
 pub(crate) fn three_digits(value: f64) -> f64 {
+    if value.is_nan() || value <= 0.0 {
+        return 0.0;
+    }
     let unit = 10f64.powi(2 - value.log10().floor() as i32);
     (value * unit).round() / unit
 }

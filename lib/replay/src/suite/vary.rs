@@ -92,6 +92,25 @@ impl Axis {
     }
 }
 
+/// Two axes of one name, or that set the same field: the later one would win without a word.
+fn clash(axes: &[Axis]) -> Option<String> {
+    for (index, axis) in axes.iter().enumerate() {
+        let sets = |axis: &Axis| -> Vec<String> {
+            axis.points().into_iter().flat_map(|point| point.set.into_keys()).collect()
+        };
+        let own = sets(axis);
+        for other in &axes[..index] {
+            if other.name == axis.name {
+                return Some(format!("vary has two axes named {:?}", axis.name));
+            }
+            if let Some(field) = sets(other).into_iter().find(|field| own.contains(field)) {
+                return Some(format!("vary {:?} and {:?} both set {field}", other.name, axis.name));
+            }
+        }
+    }
+    None
+}
+
 /// A value as a report writes it.
 fn label(value: &Value) -> String {
     match value {
@@ -109,7 +128,7 @@ impl Suite {
         if self.vary.is_empty() {
             return Ok(vec![Variant { label: None, at: BTreeMap::new(), suite: self.clone() }]);
         }
-        if let Some(fault) = self.vary.iter().find_map(Axis::fault) {
+        if let Some(fault) = self.vary.iter().find_map(Axis::fault).or_else(|| clash(&self.vary)) {
             return Err(fault);
         }
         let axes: Vec<Vec<Point>> = self.vary.iter().map(Axis::points).collect();
