@@ -38,7 +38,12 @@ pub(crate) fn run(args: &ImportArgs, common: &CommonArgs) -> anyhow::Result<Exit
         false => Box::new(ReadAhead::new(opened.requests)?),
     };
     let mut requests = Shaped::new(requests, opened.shape);
-    let exit = emit(&mut requests.by_ref().map(|request| request.bad_input()), &header, &args.out, common)?;
+    let mut written = 0u64;
+    let counted = requests.by_ref().inspect(|_| written += 1);
+    let exit = emit(&mut counted.map(|request| request.bad_input()), &header, &args.out, common)?;
+    if written == 0 {
+        common.note("no request was written: the input has none, or none within --window and the other cuts");
+    }
     input::tell_skipped(&tolerance, common);
     tell(&requests.cuts(), common);
     Ok(exit)

@@ -80,7 +80,8 @@ pub(crate) fn source(
     let tolerance = Tolerance::new(args.skip_bad);
     let (mut header, mut block_tokens, mut reads_ahead) = (None, None, false);
     let requests: Requests = match format {
-        InFormat::Native | InFormat::Servegen => {
+        InFormat::Servegen => return Err(bad_input("a ServeGen folder is imported, not read as a trace")),
+        InFormat::Native => {
             let reader = TraceReader::new(reader, name).bad_input()?.tolerate(tolerance.clone());
             header = reader.header().cloned();
             Box::new(reader)

@@ -43,12 +43,14 @@ pub(crate) enum Command {
     Fit(FitArgs),
     /// May this traffic be switched from one policy to another? Exits with 3 where it should not
     #[command(after_long_help = GATE_EXAMPLES, mut_arg("engine", |engine| engine.default_value("sim")))]
+    #[command(mut_arg("clock", |clock| clock.hide(true)), mut_arg("free_run", |free_run| free_run.hide(true)))]
     Gate(Box<GateArgs>),
     /// How a suite's ranking and verdict change as each unstated parameter moves over its plausible range
     #[command(after_long_help = SENSITIVITY_EXAMPLES)]
     Sensitivity(SweepArgs),
     /// Continue a prompt with a model's own tokens
     #[command(after_long_help = GENERATE_EXAMPLES)]
+    #[command(mut_arg("model", |model| model.required(true).default_value(clap::builder::Resettable::Reset)))]
     Generate(GenerateArgs),
     /// What a model is, whether it is right here, how fast it is
     #[command(subcommand)]
@@ -193,7 +195,9 @@ pub(crate) struct RoutingArgs {
     /// Number of shards [default: the table's, else 4]
     #[arg(long, value_name = "N", value_parser = quantity::positive_u32)]
     pub(crate) shards: Option<u32>,
-    /// Routing policy [default: cacheroute with a table, else flat]
+    /// Routing policy: flat, round-robin, least-loaded, sticky, chwbl, dualmap, preble, cacheroute, its steps affinity,
+    /// affinity+replication and affinity+replication+lpt, or lru-oracle [default: cacheroute with --table, --plan-from or --replan, else
+    /// flat]
     #[arg(long, value_name = "NAME")]
     pub(crate) policy: Option<String>,
     /// Routing table of cr-plan, or one table a line; `-` for stdin
@@ -250,7 +254,7 @@ pub(crate) struct EngineArgs {
     pub(crate) engine: EngineKind,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
-    /// Cost model of a step: a built-in name or a TOML file
+    /// Cost model of a step: a TOML file or a built-in name, such as 70b-2xh100 or 8b-h100
     #[arg(long, value_name = "NAME|FILE", default_value = "70b-2xh100")]
     pub(crate) cost: String,
     /// Where the durations of steps come from [default: measured; modelled under sim]
@@ -296,7 +300,7 @@ pub(crate) struct MeasureArgs {
     /// Give up requests not finished this long after their arrival
     #[arg(long, value_name = "TIME", value_parser = quantity::seconds)]
     pub(crate) timeout: Option<f64>,
-    /// Exit with 3 where the 99th percentile of TTFT is above this, or the run is saturated
+    /// Exit with 3 where the 99th percentile of TTFT is above this, or the run is saturated, and say so
     #[arg(long, value_name = "TIME", value_parser = quantity::seconds)]
     pub slo_ttft_p99: Option<f64>,
 }

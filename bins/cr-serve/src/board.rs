@@ -48,7 +48,7 @@ impl<'a> Board<'a> {
     ) -> Board<'a> {
         let planned = sweep.cells().len();
         let all = match alone {
-            true => Progress::hidden(),
+            true => Progress::hidden(common),
             false => Progress::new(common, &sweep.suite().name, "runs", Some(planned as u64)),
         };
         Board {
@@ -96,7 +96,7 @@ impl Watcher for Board<'_> {
         let planned = self.planned.load(Ordering::Relaxed);
         if planned > EVERY_RUN {
             if !found && made.is_multiple_of((planned / 10).max(1)) {
-                self.all.note(self.common, &format!("{made} of {planned} runs"));
+                self.all.line(format!("{made} of {planned} runs"));
             }
             return;
         }
@@ -111,7 +111,7 @@ impl Watcher for Board<'_> {
             if summary.saturated { "  (saturated)" } else { "" },
             if found { "  (from before)" } else { "" },
         );
-        self.all.note(self.common, &line);
+        self.all.line(line);
     }
 
     fn progress(&self, runs: &mut dyn Iterator<Item = &RunReport>) -> Result<(), ReplayError> {

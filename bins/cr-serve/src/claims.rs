@@ -26,14 +26,17 @@ pub(crate) fn run(args: &ClaimsArgs) -> anyhow::Result<Exit> {
         if !dir.exists() {
             return Err(bad_input(format!("cannot open {}: no such folder", dir.display())));
         }
+        crate::report::reserve(dir);
         reports.push((dir, load_result(dir).bad_input()?));
     }
     let mut page = String::from("# Claims and evidence\n\n");
     let all = || reports.iter().flat_map(|(_, result)| &result.evidence);
     let holding = all().filter(|evidence| evidence.holds == Some(true)).count();
     let failing = all().filter(|evidence| evidence.holds == Some(false)).count();
+    let open = all().count() - holding - failing;
+    let shown = if open > 0 { format!(", {open} not shown") } else { String::new() };
     // Writing to a string cannot fail.
-    let _ = writeln!(page, "{holding} of {} claims hold, {failing} fail.\n", all().count());
+    let _ = writeln!(page, "{holding} of {} claims hold, {failing} fail{shown}.\n", all().count());
     page.push_str(
         "| suite | claim | | evidence, means over seeds | seeds | caveat |\n|---|---|---|---|---:|---|\n",
     );

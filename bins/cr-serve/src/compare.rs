@@ -62,8 +62,10 @@ pub(crate) fn report(args: &ReportArgs, common: &CommonArgs) -> anyhow::Result<E
 
 /// Writes what changed from A to B; exits with 3 where B regressed.
 pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<Exit> {
-    exists(&args.a)?;
-    exists(&args.b)?;
+    for side in [&args.a, &args.b] {
+        exists(side)?;
+        crate::report::reserve(side);
+    }
     let (a, b) = (cr_report::load_result(&args.a).bad_input()?, cr_report::load_result(&args.b).bad_input()?);
     let comparison = compare(&a, &b, args.tolerance);
     let text = match args.format {

@@ -8,10 +8,16 @@ use cr_engine::ShardConfig;
 use cr_engine::model::{Inspection, MemoryPlan, StepTimes};
 use cr_replay::{Engine, Fleet, ReplayError};
 use cr_trace::Time;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The blocks of a shard that computes nothing.
 const DEFAULT_KV_BLOCKS: u32 = 4096;
+
+/// No output is written over the files that the engine is read from.
+pub(crate) fn reserve(args: &EngineArgs) {
+    [&args.cost, &args.model.model].into_iter().for_each(|file| cr_cli::input::reserve(Path::new(file)));
+}
 
 /// The engine that was asked for.
 pub(crate) fn engine(args: &EngineArgs, seed: u64, common: &CommonArgs) -> anyhow::Result<Engine> {
@@ -20,6 +26,9 @@ pub(crate) fn engine(args: &EngineArgs, seed: u64, common: &CommonArgs) -> anyho
         (EngineKind::Sim | EngineKind::SimStepwise, _) if args.free_run => {
             Err(bad_input("--engine sim has no tokens of its own; leave out --free-run, or serve a model"))
         }
+        (EngineKind::Sim | EngineKind::SimStepwise, _) if args.model.is_chosen() => Err(bad_input(
+            "--engine sim runs no model; leave out --model and --quant, or name the cost of a model by --cost",
+        )),
         (EngineKind::Sim | EngineKind::SimStepwise, Some(Durations::Measured)) => Err(bad_input(
             "--engine sim computes nothing that could be measured; leave out --durations measured",
         )),

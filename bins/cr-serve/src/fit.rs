@@ -82,13 +82,13 @@ fn boxed(output: impl Write + 'static) -> Box<dyn Write> {
 fn resumed(path: &str) -> anyhow::Result<(Vec<Evaluation>, Box<dyn Write>)> {
     let fail = |what: &str, error: std::io::Error| bad_input(format!("cannot {what} {path}: {error}"));
     let whole = appended::whole_lines(Path::new(path)).map_err(|error| fail("read", error))?;
-    let parsed = |(index, line): (usize, &str)| {
+    let parsed = |(index, line): (usize, &[u8])| {
         let place = index + 1;
-        serde_json::from_str(line).map_err(|error| {
+        serde_json::from_slice(line).map_err(|error| {
             bad_input(format!("{path}:{place}: this is no set of a search ({error}); --restart starts anew"))
         })
     };
-    let known = whole.lines().enumerate().map(parsed).collect::<Result<_, _>>()?;
+    let known = appended::each_line(&whole).enumerate().map(parsed).collect::<Result<_, _>>()?;
     let file = appended::append_after(Path::new(path), &whole).map_err(|error| fail("write", error))?;
     Ok((known, boxed(BufWriter::new(file))))
 }

@@ -91,8 +91,8 @@ pub(crate) struct AssumeArgs {
     /// dualmap, preble, lru-oracle: KV tokens that they take a shard to have [default: what it has]
     #[arg(long, value_name = "N", value_parser = quantity::count)]
     assumed_kv_tokens: Option<u64>,
-    /// preble: the history that loads look back on, in seconds [default: 180]
-    #[arg(long, value_name = "N", value_parser = quantity::positive_u32)]
+    /// preble: the history that loads look back on, in whole seconds [default: 180s]
+    #[arg(long, value_name = "TIME", value_parser = whole_seconds)]
     preble_window: Option<u32>,
     /// preble: the ratio of loads above which a holder gives way [default: 1.5]
     #[arg(long, value_name = "RATIO", value_parser = quantity::positive)]
@@ -120,6 +120,13 @@ impl From<RedirectRule> for Redirect {
             RedirectRule::OverLeast => Redirect::OverLeast,
             RedirectRule::OverMean => Redirect::OverMean,
         }
+    }
+}
+
+fn whole_seconds(text: &str) -> Result<u32, String> {
+    match quantity::seconds(text)? {
+        value if value >= 1.0 && value.fract() == 0.0 && value <= f64::from(u32::MAX) => Ok(value as u32),
+        _ => Err(format!("{text:?} is no number of whole seconds; write 180s or 3m")),
     }
 }
 

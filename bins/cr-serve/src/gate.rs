@@ -1,6 +1,6 @@
 //! `cr-serve gate`: may this trace's traffic be switched to another policy?
 
-use crate::args::{EngineArgs, PoolArgs};
+use crate::args::{ClockKind, EngineArgs, EngineKind, PoolArgs};
 use crate::{engine, report};
 use clap::{Args, ValueEnum};
 use cr_cli::signals::Interrupt;
@@ -62,7 +62,7 @@ pub(crate) struct GateArgs {
     #[arg(long, value_name = "TIME", value_parser = quantity::seconds)]
     timeout: Option<f64>,
     /// Replays of each policy at each rate
-    #[arg(long, value_name = "N", default_value = "5", value_parser = quantity::positive_u32)]
+    #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=1000))]
     replicates: u32,
     /// Differences up to this share of the baseline's value count as none
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = quantity::share)]
@@ -78,19 +78,22 @@ pub(crate) struct GateArgs {
     #[command(flatten)]
     pool: PoolArgs,
     /// How the answer is written
-    #[arg(long, value_enum, default_value = "text")]
+    #[arg(long, value_enum, default_value = "text", help_heading = "Output")]
     format: Format,
     /// Write the events of all replays, one after the other, and then what the gate says, to this file
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: Option<String>,
     /// Write a report of all replays into this folder
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
     report: Option<PathBuf>,
 }
 
 /// Replays the trace in the shadow and says enable, tie or keep.
 pub(crate) fn run(args: &GateArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
     let started = SystemTime::now();
+    refuse(&args.engine)?;
+    crate::engine::reserve(&args.engine);
+    cr_cli::input::reserve(std::path::Path::new(&args.trace));
     let spec = spec(args)?;
     if let Some(dir) = &args.report {
         report::prepare(dir)?;
@@ -108,15 +111,19 @@ pub(crate) fn run(args: &GateArgs, common: &CommonArgs) -> anyhow::Result<Exit> 
     let note = |text: String| common.note(text);
     let searching = Instant::now();
     let Some(knee) = shadow.knee(jobs(args.jobs), &note).map_err(crate::run::classify)? else {
+        note("interrupted before the knee was found: there is no verdict and no report".into());
         return Ok(Exit::Interrupted);
     };
     note(outlook(&knee, shadow.replays(), searching.elapsed()));
     let progress = Progress::new(common, "gate", "replays", Some(shadow.replays()));
     let made = shadow.compare(&knee, jobs(args.jobs), events.as_ref(), &|| progress.inc(1));
     progress.finish();
-    let Some(made) = made.map_err(crate::run::classify)? else { return Ok(Exit::Interrupted) };
+    let Some(made) = made.map_err(crate::run::classify)? else {
+        note("interrupted before all replays were made: there is no verdict and no report".into());
+        return Ok(Exit::Interrupted);
+    };
     let suite = SuiteReport {
-        commands: vec![std::env::args().collect::<Vec<_>>().join(" ")],
+        commands: vec![command()],
         notes: vec![format!(
             "Rates are the trace's own {} QPS, with the arrivals of its sessions stretched.",
             rate(knee.natural_qps)
@@ -168,6 +175,37 @@ fn outlook(knee: &Knee, replays: u64, searched: Duration) -> String {
 
 fn jobs(asked: Option<u32>) -> usize {
     asked.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), |jobs| jobs as usize)
+}
+
+/// A replay in the shadow has a clock of its own, and its policies are compared on the same answers.
+fn refuse(engine: &EngineArgs) -> anyhow::Result<()> {
+    let what = match engine {
+        EngineArgs { clock: ClockKind::Wall, .. } => {
+            "replays in the shadow have a virtual clock; leave out --clock wall"
+        }
+        EngineArgs { free_run: true, .. } => {
+            "replays in the shadow follow the trace's answers; leave out --free-run"
+        }
+        EngineArgs { engine: EngineKind::SimStepwise, .. } => {
+            "a gate replays the trace dozens of times; take --engine sim, which gives the same figures"
+        }
+        _ => return Ok(()),
+    };
+    Err(bad_input(what))
+}
+
+/// The command that gives this answer again.
+fn command() -> String {
+    let quoted = |word: String| match word.is_empty()
+        || word.contains(|c: char| c.is_whitespace() || "'\"\\$*?;&|<>()`".contains(c))
+    {
+        true => format!("'{}'", word.replace('\'', "'\\''")),
+        false => word,
+    };
+    std::iter::once("cr-serve".to_owned())
+        .chain(std::env::args().skip(1).map(quoted))
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 fn spec(args: &GateArgs) -> anyhow::Result<GateSpec> {

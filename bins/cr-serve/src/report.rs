@@ -6,6 +6,7 @@ use cr_replay::Outcome;
 use cr_report::provenance::Provenance;
 use cr_report::record::SuiteReport;
 use cr_report::run::RunReport;
+use cr_report::text;
 use cr_report::write::{write_provenance, write_report};
 use std::path::Path;
 use std::time::SystemTime;
@@ -16,14 +17,29 @@ pub(crate) fn prepare(dir: &Path) -> anyhow::Result<()> {
         .map_err(|e| bad_input(format!("cannot make the folder {}: {e}", dir.display())))
 }
 
+/// No output is written over the files of a report that is read, or over a result by itself.
+pub(crate) fn reserve(path: &Path) {
+    [path.to_path_buf(), path.join("result.json"), path.join("detail.json")]
+        .iter()
+        .for_each(|file| cr_cli::input::reserve(file));
+}
+
 /// The report of a single run.
 pub(crate) fn one_run(dir: &Path, outcome: &Outcome, started: SystemTime) -> anyhow::Result<()> {
     let run = RunReport::of(&outcome.aggregator, outcome.stopped.is_none());
     let device = run.header.device.clone();
+    let objective = run
+        .header
+        .slo
+        .ttft_p99_s
+        .map(|slo_s| format!("Objective: {}.", text::objective(&run.summary, slo_s)));
+    let warnings = outcome.aggregator.warnings().iter();
+    let warnings = warnings.map(|warning| format!("Warning, {}: {}.", warning.name, warning.detail));
     let suite = SuiteReport {
         suite: "run".into(),
         title: format!("One run under {}", run.header.policy),
         slo: run.header.slo,
+        notes: objective.into_iter().chain(warnings).collect(),
         runs: vec![run],
         ..SuiteReport::default()
     };

@@ -14,6 +14,7 @@ use cr_replay::decoupled::Decoupled;
 use cr_replay::sink::{EventSink, JsonLines, MayLeave, Tee, Threaded};
 use cr_replay::{Clock, Engine, Outcome, ReplayError, RunSpec, Stop};
 use cr_report::events::{Header, SCHEMA, Slo};
+use cr_report::summary::Summary;
 use cr_report::text;
 use cr_routing::table::MAX_SHARDS;
 use cr_trace::TraceReader;
@@ -23,6 +24,7 @@ use std::time::SystemTime;
 /// Serves the trace and prints what was asked for.
 pub(crate) fn run(args: &RunArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
     let started = SystemTime::now();
+    engine::reserve(&args.engine);
     let replan = args.replan.replan(args.routing.qcap, args.routing.warm_slots)?;
     let routing = tables::routing(&args.routing, replan.is_some())?;
     if routing.shards > MAX_SHARDS {
@@ -79,15 +81,20 @@ pub(crate) fn run(args: &RunArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
         true => engine.free_running_fleet(routing.shards, shard)?,
         false => engine::fleet(&args.engine, &engine, routing.shards, shard)?,
     };
-    let trace = piped::Requests::new(trace, is_file, &interrupt);
+    let mut read = 0u64;
+    let trace = piped::Requests::new(trace, is_file, &interrupt).inspect(|_| read += 1);
     let outcome = cr_replay::run(&spec, fleet, trace, &mut sinks, &interrupt.flag());
     progress.finish();
     let outcome = outcome.map_err(classify)?;
+    if let (Some(said), None) = (requests.filter(|&said| read < said), &outcome.stopped) {
+        let name = &args.trace;
+        common.note(format!("{name}: the header says {said} requests and {read} follow: the trace was cut, or is the start of one"));
+    }
     if let Some(dir) = &args.output.report {
         report::one_run(dir, &outcome, started)?;
     }
-    print(format, &outcome)?;
-    verdict(args, outcome)
+    print(format, &outcome, args.measure.slo_ttft_p99)?;
+    verdict(args, outcome, common)
 }
 
 /// Errors that the user can mend are the user's.
@@ -171,11 +178,16 @@ impl Sinks {
     }
 }
 
-fn print(format: Format, outcome: &Outcome) -> anyhow::Result<()> {
+fn print(format: Format, outcome: &Outcome, slo_s: Option<f64>) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     match format {
         Format::Events => {}
-        Format::Text => out.write_all(text::summary(&outcome.summary).as_bytes())?,
+        Format::Text => {
+            out.write_all(text::summary(&outcome.summary).as_bytes())?;
+            if let Some(slo_s) = slo_s {
+                writeln!(out, "  objective   {}", text::objective(&outcome.summary, slo_s))?;
+            }
+        }
         Format::Json => {
             serde_json::to_writer(&mut out, &outcome.summary)?;
             out.write_all(b"\n")?;
@@ -185,21 +197,31 @@ fn print(format: Format, outcome: &Outcome) -> anyhow::Result<()> {
 }
 
 /// How the process ends.
-fn verdict(args: &RunArgs, outcome: Outcome) -> anyhow::Result<Exit> {
+fn verdict(args: &RunArgs, outcome: Outcome, common: &CommonArgs) -> anyhow::Result<Exit> {
     match outcome.stopped {
         Some(Stop::Interrupted) => return Ok(Exit::Interrupted),
         Some(Stop::Trace(error)) => return Err(error).bad_input(),
         Some(Stop::Engine(error)) => return Err(error.into()),
+        Some(Stop::ClockEnds) => return Err(bad_input(Stop::CLOCK_ENDS)),
         None => {}
     }
     let summary = outcome.summary;
+    if summary.requests.offered == 0 {
+        common.note("no request was measured: the trace has none, or all ended before the measured window");
+    }
     if args.measure.slo_ttft_p99.is_some() && summary.requests.offered == 0 {
         return Err(bad_input(
             "no request was measured, so no SLO can be judged; look at --warmup and the trace",
         ));
     }
-    match args.measure.slo_ttft_p99 {
-        Some(slo) if summary.saturated || summary.ttft_s.p99 > slo => Ok(Exit::No),
-        _ => Ok(Exit::Done),
+    Ok(args.measure.slo_ttft_p99.map_or(Exit::Done, |slo_s| held_against(&summary, slo_s, common)))
+}
+
+/// How a process ends that was asked to hold a run against a bound on the p99 of TTFT; why it ends with a no is said on stderr.
+pub(crate) fn held_against(summary: &Summary, slo_s: f64, common: &CommonArgs) -> Exit {
+    if !summary.saturated && summary.ttft_s.p99 <= slo_s {
+        return Exit::Done;
     }
+    common.note(text::objective(summary, slo_s));
+    Exit::No
 }

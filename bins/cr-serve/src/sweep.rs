@@ -9,6 +9,7 @@ use cr_cli::{CommonArgs, Exit, InputContext, Output, bad_input};
 use cr_replay::suite::{Journal, Making, Suite, Sweep};
 use cr_replay::{ReplayError, Stop};
 use cr_report::SuiteReport;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
@@ -44,20 +45,23 @@ fn suite(
     let folder = || PathBuf::from("reports").join(format!("{}{suffix}", suite.name));
     let dir = args.report.clone().unwrap_or_else(folder);
     report::prepare(&dir)?;
+    cr_cli::input::reserve(&dir.join(JOURNAL));
     let events = args.output.as_deref().map(|path| Output::create(Some(path))).transpose()?;
     let interrupt = Interrupt::install()?;
-    let sweep = ready(suite, &interrupt.flag()).map_err(crate::run::classify)?;
+    // Nothing has been run yet: whatever is wrong is with what was asked for.
+    let sweep = ready(suite, &interrupt.flag()).bad_input()?;
     common.note(setting(&sweep));
     let refine = args.making.refine.map(|share| format!(" --refine {}%", 100.0 * share)).unwrap_or_default();
     let command = format!("cr-serve {verb} {} --report {}{instead}{refine}", args.suite, dir.display());
     let stopped = Suited { sweep: &sweep, dir: &dir, args: &args.making, common, interrupt: &interrupt }
         .make(events, SuiteReport { commands: vec![command], ..sweep.report() })?;
-    anstream::print!("{}", report::answer(&dir)?);
+    anstream::stdout().write_all(report::answer(&dir)?.as_bytes())?;
     match stopped {
         None => Ok(Exit::Done),
         Some(Stop::Interrupted) => Ok(Exit::Interrupted),
         Some(Stop::Trace(error)) => Err(error).bad_input(),
         Some(Stop::Engine(error)) => Err(error).context("the suite stopped"),
+        Some(Stop::ClockEnds) => Err(bad_input(Stop::CLOCK_ENDS)),
     }
 }
 
@@ -83,6 +87,7 @@ fn instead(args: &SweepArgs, suite: &mut Suite) -> anyhow::Result<String> {
 /// Reads and checks a suite.
 fn read(path: &str) -> anyhow::Result<Suite> {
     let text = cr_cli::input::read_to_string(path)?;
+    cr_replay::suite::files_named(&text, path).iter().for_each(|file| cr_cli::input::reserve(file));
     Suite::from_toml(&text, path).bad_input()
 }
 

@@ -11,7 +11,7 @@ use cr_cli::{CommonArgs, Exit, Input, InputContext, Progress, bad_input};
 use cr_cost::CostModel;
 use cr_engine::model::StepTimes;
 use cr_replay::validate::{Agreement, Validation};
-use cr_replay::{Engine, ReplayError, RunSpec};
+use cr_replay::{Assume, Engine, ReplayError, RunSpec};
 use cr_report::format::{percent, ratio, seconds};
 use cr_report::summary::Summary;
 use cr_trace::{Request, TraceReader};
@@ -48,7 +48,8 @@ enum ValidateFormat {
     Json,
 }
 
-/// Exits with 3 where the simulator and the model, given the same step times, do not serve every request alike.
+/// Exits with 3 where the simulator and the model, given the same step times, do not serve every request alike, or where the measured
+/// run misses `--slo-ttft-p99`.
 pub(crate) fn run(args: &ValidateArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
     let routing = tables::routing(&args.routing, false)?;
     let shard = engine::planned_config(&args.model, &args.pool, &args.measure, routing.shards, common)?;
@@ -86,7 +87,7 @@ pub(crate) fn run(args: &ValidateArgs, common: &CommonArgs) -> anyhow::Result<Ex
         vnodes: args.routing.vnodes,
         tables: routing.tables.clone(),
         plan_from,
-        tuning: engine.tuning(&shard),
+        tuning: Assume::default().over(engine.tuning(&shard), args.measure.slo_ttft_p99),
         ..RunSpec::default()
     };
     let progress = Progress::new(common, "validate", "requests", Some(3 * requests.len() as u64));
@@ -104,7 +105,11 @@ pub(crate) fn run(args: &ValidateArgs, common: &CommonArgs) -> anyhow::Result<Ex
         ValidateFormat::Json => as_json(&agreement, &cost),
     };
     anstream::stdout().write_all(text.as_bytes())?;
-    Ok(if agreement.unlike() == 0 { Exit::Done } else { Exit::No })
+    if agreement.unlike() > 0 {
+        return Ok(Exit::No);
+    }
+    let measured = &agreement.measured.summary;
+    Ok(args.measure.slo_ttft_p99.map_or(Exit::Done, |slo_s| run::held_against(measured, slo_s, common)))
 }
 
 /// One line of the table: what is compared, and how a summary shows it.

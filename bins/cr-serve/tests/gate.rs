@@ -117,3 +117,43 @@ fn what_cannot_be_judged_is_refused() {
         assert!(output.status.code() == Some(2) && said.contains(needle), "{args:?}: {said}");
     }
 }
+
+/// What policies assume of the shards is what the shards have, as in a run.
+#[test]
+fn policies_know_the_fleet_that_they_are_tried_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = trace(folder.path(), "small.jsonl", 0.9, 128, 32);
+    let events = folder.path().join("events.ndjson");
+    let path = events.to_str().expect("is text");
+    let output = gate(&[&trace, "--baseline", "dualmap", "--candidate", "preble", "-o", path]);
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = std::fs::read_to_string(events).expect("is there");
+    let headers: Vec<Value> = text
+        .lines()
+        .filter(|line| line.starts_with(r#"{"event":"header""#))
+        .map(|line| serde_json::from_str(line).expect("is JSON"))
+        .collect();
+    assert!(!headers.is_empty());
+    for header in headers {
+        let assumes = header["assumes"].as_str().expect("both assume something");
+        assert!(assumes.contains("6400 KV tokens a shard"), "{assumes}");
+        let slo_s = header["slo"]["ttft_p99_s"].as_f64().expect("the bound that the knee was found under");
+        assert!(
+            header["policy"] != "dualmap" || assumes.starts_with(&format!("TTFT within {slo_s} s")),
+            "{assumes}"
+        );
+    }
+}
+
+#[test]
+fn what_would_have_no_effect_is_refused() {
+    for (flags, why) in [
+        (&["--clock", "wall"][..], "virtual clock"),
+        (&["--free-run"], "the trace's answers"),
+        (&["--engine", "sim-stepwise"], "--engine sim"),
+    ] {
+        let output = gate(&[&["nothing.jsonl"], flags].concat());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains(why), "{said}");
+    }
+}

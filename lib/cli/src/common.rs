@@ -1,7 +1,7 @@
 //! Flags that every program has.
 
 use clap::{Args, ValueEnum, ValueHint};
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use tracing_subscriber::filter::LevelFilter;
 
 /// When to colour.
@@ -40,6 +40,25 @@ pub struct CommonArgs {
     pub print_config: bool,
 }
 
+/// A line on stderr; where nobody can be told, nobody is.
+pub(crate) fn say(text: &str) {
+    let _ = writeln!(anstream::stderr(), "{text}");
+}
+
+/// Whether stdout is a pipe.
+#[cfg(unix)]
+fn is_piped_on() -> bool {
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::FileTypeExt;
+    let stdout = std::io::stdout().as_fd().try_clone_to_owned().map(std::fs::File::from);
+    stdout.and_then(|file| file.metadata()).is_ok_and(|about| about.file_type().is_fifo())
+}
+
+#[cfg(not(unix))]
+fn is_piped_on() -> bool {
+    false
+}
+
 impl CommonArgs {
     /// Sets colour and log level for the process. Call once.
     pub fn apply(&self) {
@@ -64,15 +83,16 @@ impl CommonArgs {
             .try_init();
     }
 
-    /// Whether to draw progress bars: on a terminal, unless told not to.
+    /// Whether to draw progress bars: on a terminal, unless told not to. Where the output is piped into another program, that one
+    /// has the terminal: a bar would be drawn across what it shows.
     pub fn shows_progress(&self) -> bool {
-        !self.quiet && !self.no_progress && std::io::stderr().is_terminal()
+        !self.quiet && !self.no_progress && std::io::stderr().is_terminal() && !is_piped_on()
     }
 
     /// A note on stderr for people, left out under `--quiet`.
     pub fn note(&self, text: impl AsRef<str>) {
         if !self.quiet {
-            anstream::eprintln!("{}", text.as_ref());
+            say(text.as_ref());
         }
     }
 }

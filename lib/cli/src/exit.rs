@@ -99,7 +99,7 @@ pub fn run(program: &str, body: impl FnOnce() -> anyhow::Result<Exit>) -> ExitCo
         Ok(exit) => ExitCode::from(exit.code()),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            anstream::eprintln!("{program}: {}", one_line(&error));
+            crate::common::say(&format!("{program}: {}", one_line(&error)));
             ExitCode::from(if error.downcast_ref::<BadInput>().is_some() { 2 } else { 1 })
         }
     }

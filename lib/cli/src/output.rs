@@ -8,25 +8,27 @@ const BUFFER_BYTES: usize = 256 * 1024;
 
 /// An opened, buffered output. Call [`Output::finish`] at the end: a full disk is told there.
 pub struct Output {
-    writer: BufWriter<Box<dyn Write + Send>>,
+    writer: BufWriter<Raw>,
     /// The path, or `<stdout>`.
     pub name: String,
 }
 
 impl Output {
-    /// Creates the file at once (so that a path that cannot be written fails before any work), or takes stdout.
+    /// Opens the file at once (so that a path that cannot be written fails before any work), or takes stdout. What the file held stays
+    /// until something is written: a mistyped command destroys nothing.
     ///
     /// # Errors
     /// A path that cannot be created, or that this process reads or writes already, as an error of the user's input.
     pub fn create(path: Option<&str>) -> anyhow::Result<Output> {
-        let (raw, name): (Box<dyn Write + Send>, String) = match path {
-            None | Some("-") => (Box::new(io::stdout()), "<stdout>".into()),
+        let (raw, name) = match path {
+            None | Some("-") => (Raw::Stdout(io::stdout()), "<stdout>".into()),
             Some(path) => {
                 crate::input::refuse_if_read(path)?;
-                let file = File::create(path)
+                let file = File::options().write(true).create(true).truncate(false).open(path);
+                let file = file
                     .map_err(|e| bad_input(format!("cannot write {path}: {}", crate::input::reason(&e))))?;
                 crate::input::remember(&file);
-                (Box::new(file), path.into())
+                (Raw::File { file, emptied: false }, path.into())
             }
         };
         Ok(Output { writer: BufWriter::with_capacity(BUFFER_BYTES, raw), name })
@@ -42,12 +44,56 @@ impl Output {
     /// # Errors
     /// A failed write, with the output's name.
     pub fn finish(mut self) -> anyhow::Result<()> {
-        Ok(self.flush()?)
+        self.flush()?;
+        // An output of nothing is empty.
+        let emptied = self.writer.get_mut().empty();
+        Ok(emptied.map_err(|error| self.named(error))?)
     }
 
     /// The system's word with the output's name before it; its kind stays, so that a closed pipe is still known as one.
     fn named(&self, error: io::Error) -> io::Error {
         io::Error::new(error.kind(), format!("cannot write {}: {error}", self.name))
+    }
+}
+
+/// What is written to.
+enum Raw {
+    Stdout(io::Stdout),
+    File {
+        file: File,
+        /// What the file held is gone.
+        emptied: bool,
+    },
+}
+
+impl Raw {
+    /// Before the first byte: what the file held goes.
+    fn empty(&mut self) -> io::Result<()> {
+        match self {
+            Raw::File { file, emptied } if !*emptied => {
+                *emptied = true;
+                // Pipes and devices have no length.
+                if file.metadata()?.is_file() { file.set_len(0) } else { Ok(()) }
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Write for Raw {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.empty()?;
+        match self {
+            Raw::Stdout(stdout) => stdout.write(bytes),
+            Raw::File { file, .. } => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Raw::Stdout(stdout) => stdout.flush(),
+            Raw::File { file, .. } => file.flush(),
+        }
     }
 }
 
@@ -58,5 +104,30 @@ impl Write for Output {
 
     fn flush(&mut self) -> io::Result<()> {
         self.writer.flush().map_err(|error| self.named(error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_file_held_stays_until_something_is_written() {
+        let file = |name: &str| {
+            let path = std::env::temp_dir().join(format!("cr-output-{}-{name}", std::process::id()));
+            std::fs::write(&path, "before").expect("is written");
+            path.to_str().expect("is text").to_owned()
+        };
+        let files = ["kept", "written", "empty"].map(file);
+        let held = |index: usize| std::fs::read_to_string(&files[index]).expect("is there");
+        drop(Output::create(Some(&files[0])).expect("opens"));
+        assert_eq!(held(0), "before");
+        let mut output = Output::create(Some(&files[1])).expect("opens");
+        output.write_all(b"a").expect("is taken");
+        output.finish().expect("is written");
+        assert_eq!(held(1), "a");
+        Output::create(Some(&files[2])).and_then(Output::finish).expect("is written");
+        assert_eq!(held(2), "");
+        files.iter().for_each(|file| std::fs::remove_file(file).expect("goes"));
     }
 }

@@ -1,18 +1,23 @@
 //! Progress bars on stderr, for people at a terminal.
 
 use crate::CommonArgs;
+use crate::common::say;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::Duration;
 
 /// A progress bar, or nothing where none is wanted.
 #[derive(Clone, Debug)]
-pub struct Progress(ProgressBar);
+pub struct Progress {
+    bar: ProgressBar,
+    /// Lines are left out, too.
+    quiet: bool,
+}
 
 impl Progress {
     /// A bar over `total` units where it is known, a counter otherwise.
     pub fn new(common: &CommonArgs, what: &str, unit: &str, total: Option<u64>) -> Progress {
         if !common.shows_progress() {
-            return Progress(ProgressBar::hidden());
+            return Progress::hidden(common);
         }
         let bar = match total {
             Some(total) => ProgressBar::new(total),
@@ -31,46 +36,43 @@ impl Progress {
         );
         bar.set_prefix(what.to_string());
         bar.enable_steady_tick(Duration::from_millis(200));
-        Progress(bar)
+        Progress { bar, quiet: false }
     }
 
     /// Sets how much there is to do, where that is found out on the way.
     pub fn length(&self, total: u64) {
-        self.0.set_length(total);
+        self.bar.set_length(total);
     }
 
-    /// Nothing to see.
-    pub fn hidden() -> Progress {
-        Progress(ProgressBar::hidden())
+    /// No bar, only lines.
+    pub fn hidden(common: &CommonArgs) -> Progress {
+        Progress { bar: ProgressBar::hidden(), quiet: common.quiet }
     }
 
     /// Sets how far it is.
     pub fn set(&self, position: u64) {
-        self.0.set_position(position);
+        self.bar.set_position(position);
     }
 
     /// Advances by `delta` units.
     pub fn inc(&self, delta: u64) {
-        self.0.inc(delta);
+        self.bar.inc(delta);
     }
 
     /// A word at the end of the line.
     pub fn message(&self, text: impl Into<String>) {
-        self.0.set_message(text.into());
+        self.bar.set_message(text.into());
     }
 
-    /// Prints a line above the bar.
+    /// Prints a line above the bar, or just on stderr where there is none; nothing under `--quiet`.
     pub fn line(&self, text: impl AsRef<str>) {
-        self.0.println(text);
-    }
-
-    /// Prints a note above the bar, or where there is none, as [`CommonArgs::note`] does.
-    pub fn note(&self, common: &CommonArgs, text: &str) {
-        self.0.suspend(|| common.note(text));
+        if !self.quiet {
+            self.bar.suspend(|| say(text.as_ref()));
+        }
     }
 
     /// Removes the bar.
     pub fn finish(&self) {
-        self.0.finish_and_clear();
+        self.bar.finish_and_clear();
     }
 }

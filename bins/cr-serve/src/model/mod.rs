@@ -16,11 +16,14 @@ use std::io::Write;
 #[command(next_help_heading = "Model")]
 pub(crate) struct ModelArgs {
     /// A built-in name or TOML file (random weights), a GGUF file, a safetensors folder, or a hub name
-    #[arg(long, value_name = "MODEL", default_value = "llama-8m")]
+    #[arg(long, value_name = "MODEL", default_value = DEFAULT_MODEL)]
     pub(crate) model: String,
     #[command(flatten)]
     pub(crate) weights: WeightArgs,
 }
+
+/// The model that is served where none is named.
+const DEFAULT_MODEL: &str = "llama-8m";
 
 /// How weights are stored.
 #[derive(ClapArgs, Clone, Debug)]
@@ -61,6 +64,11 @@ impl WeightArgs {
 }
 
 impl ModelArgs {
+    /// Whether another one than the default was asked for.
+    pub(crate) fn is_chosen(&self) -> bool {
+        self.model != DEFAULT_MODEL || self.weights.quant.is_some() || self.weights.no_requant
+    }
+
     /// Loads the model on the best device there is; gives the device's name too.
     pub(crate) fn load(&self, seed: u64, common: &CommonArgs) -> anyhow::Result<(Loaded, &'static str)> {
         self.weights.load(&self.model, seed, common)

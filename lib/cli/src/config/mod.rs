@@ -46,7 +46,7 @@ pub fn parse<C: Parser>() -> C {
         }
         Err(Failure::Usage(error)) => error.exit(),
         Err(Failure::Input(error)) => {
-            anstream::eprintln!("{}: {error}", C::command().get_name());
+            crate::common::say(&format!("{}: {error}", C::command().get_name()));
             std::process::exit(2)
         }
     }
