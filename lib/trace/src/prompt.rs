@@ -59,7 +59,11 @@ impl Outline {
             let (content, tokens) = (segment.content(), segment.tokens());
             let name = mix64(outline.history ^ content.hash64());
             let scope = content.scope();
-            outline.parts.push(Part { name, tokens, scope: scope.map_or(u8::MAX, |scope| scope.index() as u8) });
+            outline.parts.push(Part {
+                name,
+                tokens,
+                scope: scope.map_or(u8::MAX, |scope| scope.index() as u8),
+            });
             outline.history = history_after(name, tokens);
             outline.tokens += u64::from(tokens);
             outline.has_answers |= scope == Some(Scope::Answer);
@@ -68,7 +72,8 @@ impl Outline {
                 if outline.first_owned.is_none() {
                     outline.first_owned = owner.map(|owner| (place, owner));
                 }
-                outline.owners_differ |= owner.is_none() || outline.first_owned.map(|(_, first)| first) != owner;
+                outline.owners_differ |=
+                    owner.is_none() || outline.first_owned.map(|(_, first)| first) != owner;
             }
         }
         outline
@@ -225,7 +230,13 @@ mod tests {
     use proptest::prelude::*;
 
     fn prompts() -> impl Strategy<Value = Prompt> {
-        let name = prop_oneof!["[gkdb]:[ab]", "[ua]:[0-3]", Just("u:3/b".to_owned()), Just("u:x".to_owned()), Just("z".to_owned())];
+        let name = prop_oneof![
+            "[gkdb]:[ab]",
+            "[ua]:[0-3]",
+            Just("u:3/b".to_owned()),
+            Just("u:x".to_owned()),
+            Just("z".to_owned())
+        ];
         let segment = (name, 1u32..4).prop_map(|(name, tokens)| Segment(ContentId::new(name), tokens));
         proptest::collection::vec(segment, 0..6).prop_map(Prompt::from)
     }
