@@ -60,21 +60,29 @@ pub(super) fn draw(record: &Record) -> Result<Option<String>, String> {
 
 type Points = Vec<(f64, f64)>;
 
-/// A bin with less than one in so many requests of the fullest one's is left out.
-const FEWEST_OF: u64 = 20;
+/// A run's last bins with less than one in so many of the requests that half its bins have are left out: a few stragglers say nothing of
+/// all.
+const FEWEST_OF: u64 = 4;
 
-/// Means over runs, bin by bin, over the runs in which requests enough finished there.
+/// The run without the stragglers at its end.
+fn without_stragglers(mut run: Timeline) -> Timeline {
+    let mut filled: Vec<u64> = run.requests.iter().copied().filter(|&n| n > 0).collect();
+    filled.sort_unstable();
+    let usual = filled.get(filled.len() / 2).copied().unwrap_or(0);
+    let last = run.requests.iter().rposition(|&n| n * FEWEST_OF >= usual);
+    run.requests.truncate(last.map_or(0, |last| last + 1));
+    run
+}
+
+/// Means over runs, bin by bin, over the runs in which requests finished there.
 fn means(runs: &[&Timeline]) -> (Points, Points) {
     let width_s = runs.iter().map(|run| run.width_s).fold(0.0, f64::max);
-    let runs: Vec<Timeline> = runs.iter().map(|run| run.widened(width_s)).collect();
+    let runs: Vec<Timeline> = runs.iter().map(|run| without_stragglers(run.widened(width_s))).collect();
     let bins = runs.iter().map(|run| run.requests.len()).max().unwrap_or(0);
     let mut points = (Vec::new(), Vec::new());
-    let most = runs.iter().flat_map(|run| &run.requests).copied().max().unwrap_or(0);
-    // A few stragglers at the end say nothing of the hit of all.
-    let enough = |n: u64| n > 0 && n * FEWEST_OF >= most;
     for bin in 0..bins {
         let filled: Vec<&Timeline> =
-            runs.iter().filter(|run| run.requests.get(bin).is_some_and(|&n| enough(n))).collect();
+            runs.iter().filter(|run| run.requests.get(bin).is_some_and(|&n| n > 0)).collect();
         if filled.is_empty() {
             continue;
         }
