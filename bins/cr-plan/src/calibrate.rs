@@ -28,8 +28,8 @@ pub(crate) struct CalibrateArgs {
     #[arg(long, value_name = "NAME")]
     policy: Option<String>,
     /// KV tokens of a shard, for warm slots
-    #[arg(long, value_name = "N", value_parser = quantity::count, requires = "rates")]
-    kv_tokens: Option<u64>,
+    #[arg(long, value_name = "N", value_parser = quantity::positive_u32, requires = "rates")]
+    kv_tokens: Option<u32>,
     /// A trace, or rates with prefix_tokens, for warm slots
     #[arg(long, value_name = "TRACE|RATES", requires = "kv_tokens")]
     rates: Option<String>,
@@ -64,11 +64,14 @@ pub(crate) fn run(args: &CalibrateArgs) -> anyhow::Result<Exit> {
 
 fn slots(args: &CalibrateArgs) -> anyhow::Result<Option<Slots>> {
     let (Some(kv_tokens), Some(path)) = (args.kv_tokens, &args.rates) else { return Ok(None) };
+    if args.reserve >= 1.0 {
+        return Err(bad_input("--reserve takes the whole pool; leave some of it for prefixes"));
+    }
     let input = Input::open(path)?;
     let (rates, _) = read_rates(input.reader, &input.name).bad_input()?;
     let slots = rates
         .prefix_tokens()
-        .and_then(|prefixes| warm_slots(kv_tokens as f64, args.reserve, prefixes, rates.rates()));
+        .and_then(|prefixes| warm_slots(f64::from(kv_tokens), args.reserve, prefixes, rates.rates()));
     match slots {
         Some(slots) => Ok(Some(slots)),
         None => {

@@ -80,8 +80,8 @@ fn boxed(output: impl Write + 'static) -> Box<dyn Write> {
 
 /// What earlier searches wrote to a file, and the file to add to. It is not touched where it is something else.
 fn resumed(path: &str) -> anyhow::Result<(Vec<Evaluation>, Box<dyn Write>)> {
-    let fail = |what: &str, error: std::io::Error| bad_input(format!("cannot {what} {path}: {error}"));
-    let whole = appended::whole_lines(Path::new(path)).map_err(|error| fail("read", error))?;
+    let opened = appended::go_on(Path::new(path), false);
+    let (whole, file) = opened.map_err(|error| bad_input(format!("cannot go on with {path}: {error}")))?;
     let parsed = |(index, line): (usize, &[u8])| {
         let place = index + 1;
         serde_json::from_slice(line).map_err(|error| {
@@ -89,7 +89,6 @@ fn resumed(path: &str) -> anyhow::Result<(Vec<Evaluation>, Box<dyn Write>)> {
         })
     };
     let known = appended::each_line(&whole).enumerate().map(parsed).collect::<Result<_, _>>()?;
-    let file = appended::append_after(Path::new(path), &whole).map_err(|error| fail("write", error))?;
     Ok((known, boxed(BufWriter::new(file))))
 }
 

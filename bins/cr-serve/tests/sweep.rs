@@ -309,6 +309,18 @@ fn claims_that_cannot_be_checked_are_refused() {
         ("at = { keys = \"many\" }", "at = { keys = \"none\" }", "no variant is at"),
         ("at = { keys = \"few\", shards = \"2\" }", "at = { keys = \"few\" }", "2 variants are at"),
         ("x = \"keys\"", "x = \"key\"", "there is no axis \"key\""),
+        (
+            "{ kind = \"hit_within_of_best\", policy = \"cacheroute\", points = 30 }",
+            "{ kind = \"verdict\", is = \"won\" }",
+            "a verdict is win, tie or lose",
+        ),
+        (
+            "{ kind = \"hit_within_of_best\", policy = \"cacheroute\", points = 30 }",
+            "{ kind = \"order\", metric = \"capacity\", policies = [\"flat\"] }",
+            "an order needs at least two policies",
+        ),
+        ("value = 0.5\n", "value = nan\n", "published.0.value is NaN; it must be a finite number"),
+        ("points = 30", "points = inf", "claims.0.check.points is inf; it must be a finite number"),
         ("hit_within_of_best", "hit_within", "did you mean \"hit_within_of_best\"?"),
         ("fleet.block_tokens", "fleet.block", "unknown field \"block\"; did you mean"),
     ] {
@@ -328,6 +340,19 @@ fn a_parameter_that_cannot_vary_is_refused() {
         ("\"fleet.shards\"", "\"seeds\"", "belongs to the whole suite"),
         ("values = [2, 4]", "values = [2, 0]", "variant \"shards 0, keys few\": every number of [fleet]"),
         ("values = [2, 4]", "values = [2, 2]", "has the point 2 twice"),
+        (
+            "\"workload.prompt.1.tokens\" = 128",
+            "\"fleet.shards\" = 8",
+            "\"shards\" and \"keys\" both set fleet.shards",
+        ),
+        ("name = \"keys\"", "name = \"shards\"", "two axes named \"shards\""),
+        ("ttft_p99_s = 0.2", "ttft_p99 = 0.2", "unknown field \"ttft_p99\"; did you mean \"ttft_p99_s\"?"),
+        ("qps = [20, 60, 180]", "qps = 20", "invalid type: integer `20`, expected a sequence"),
+        (
+            "refine = 0.2",
+            "utilisation = 0.5",
+            "load needs either qps, a list of rates, or utilisation and probe_requests",
+        ),
         ("values = [2, 4]", "", "needs either field and values, or points"),
         ("workload.prompt.1.tokens", "workload.prompt.7.tokens", "no entry of a list of 3"),
         ("refine = 0.2", "refine = 2", "load.refine is 2"),

@@ -13,9 +13,13 @@ use crate::learn::{Learner, Learnt, PlanFor};
 use cr_routing::RoutingTable;
 use cr_routing::planner::{ChurnLimits, Fleet, PlanError};
 use cr_routing::rates::RateEstimator;
+use cr_trace::number::plain;
 use cr_trace::{Request, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
+
+/// The shortest control interval: below it a run plans and does nothing else.
+const SHORTEST_S: f64 = 1e-3;
 
 /// How to replan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -47,8 +51,11 @@ impl Replan {
     /// What cannot be meant, in words.
     pub fn fault(&self) -> Option<String> {
         let Replan { interval_s, half_life, max_churn, .. } = *self;
-        if !(interval_s > 0.0 && Time::from_s(interval_s) > Time::ZERO && interval_s <= Time::MAX_S) {
-            return Some(format!("the control interval is {interval_s} s; it is a time above 0"));
+        if !(SHORTEST_S..=Time::MAX_S).contains(&interval_s) {
+            let interval_s = plain(interval_s);
+            return Some(format!(
+                "the control interval is {interval_s} s; it lies between a millisecond and 173 days"
+            ));
         }
         if self.fresh && self.stale > 0 {
             return Some("a plan is either fresh or stale; leave out one of the two".into());

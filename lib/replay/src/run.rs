@@ -12,6 +12,7 @@ use cr_report::events::{Header, ReplanHeader};
 use cr_report::summary::Summary;
 use cr_routing::RoutingTable;
 use cr_routing::policy::{DEFAULT_VNODES, PolicyTuning};
+use cr_trace::number::plain;
 use cr_trace::{Request, Time, TraceError};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -152,7 +153,8 @@ impl RunSpec {
             return config(format!("{} routers; there are 1 to {MAX_ROUTERS}", self.routers));
         }
         if !(0.0..=Time::MAX_S).contains(&self.view_lag_s) {
-            return config(format!("the view lags {} s; it is a time, not negative", self.view_lag_s));
+            let lag_s = plain(self.view_lag_s);
+            return config(format!("the view lags {lag_s} s; it lags from 0 s to 173 days"));
         }
         self.replan.and_then(|replan| replan.fault()).map_or(Ok(()), config)
     }

@@ -127,6 +127,24 @@ impl Check {
         }
     }
 
+    /// Why it says nothing; none where it does.
+    pub fn fault(&self) -> Option<&'static str> {
+        match self {
+            Check::CapacityAtLeast { qps, .. } if *qps <= 0.0 => Some("qps must be above 0"),
+            Check::CapacityRatioAtLeast { policy, over, .. } if policy == over => {
+                Some("a policy has once its own capacity; name another one by over")
+            }
+            Check::CapacityRatioAtLeast { ratio, .. } if *ratio <= 0.0 => Some("ratio must be above 0"),
+            Check::Order { policies, .. } if policies.len() < 2 => {
+                Some("an order needs at least two policies")
+            }
+            Check::Verdict { is } if !["win", "tie", "lose"].contains(&is.as_str()) => {
+                Some("a verdict is win, tie or lose")
+            }
+            _ => None,
+        }
+    }
+
     /// The metric that it names.
     pub fn metric(&self) -> Option<&str> {
         match self {

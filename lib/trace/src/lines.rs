@@ -106,6 +106,11 @@ impl<R: BufRead> Lines<R> {
         TraceError::line(&self.file, self.number, what)
     }
 
+    /// The present line, without its end.
+    pub fn bytes(&self) -> &[u8] {
+        &self.buffer
+    }
+
     /// Parses the present line as JSON.
     ///
     /// # Errors

@@ -92,6 +92,11 @@ impl<R: BufRead> TraceReader<R> {
                 what: "the input is empty; a trace has at least one line".into(),
             });
         }
+        if !lines.bytes().trim_ascii_start().starts_with(b"{") {
+            return Err(lines.error(
+                "this is no JSON object, so no native trace; other formats and compressed files are read by `cr-gen import`",
+            ));
+        }
         let first: FirstLine = lines.json()?;
         let header = match first.schema {
             Some(schema) if schema == TRACE_SCHEMA => Some(lines.json::<TraceHeader>()?),

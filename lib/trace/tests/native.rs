@@ -46,7 +46,10 @@ fn every_kind_of_bad_input_is_named_with_its_line() {
     let cases = [
         (String::new(), "w.jsonl: the input is empty; a trace has at least one line"),
         ("\n\n".into(), "w.jsonl: the input is empty; a trace has at least one line"),
-        ("hello\n".into(), "w.jsonl:1: expected value (column 1)"),
+        (
+            "hello\n".into(),
+            "w.jsonl:1: this is no JSON object, so no native trace; other formats and compressed files are read by `cr-gen import`",
+        ),
         (
             format!("{HEADER}\n{FIRST}\n{cut}"),
             "w.jsonl:3: the last line is cut off after 60 bytes; the file is incomplete: write it again, or drop its last line",

@@ -197,6 +197,14 @@ impl<'a> Shadow<'a> {
                 let Some(run) = self.replay(baseline, (light, None), 0, &mut NoSink)? else {
                     return Ok(None);
                 };
+                if run.summary.ttft_s.count == 0 {
+                    let failed: Vec<&str> =
+                        run.summary.requests.failed_by_reason.keys().map(String::as_str).collect();
+                    return Err(ReplayError::Config(format!(
+                        "no request finishes even at {light} QPS ({}); there is nothing to compare",
+                        failed.join(", ").replace('_', " ")
+                    )));
+                }
                 LIGHT_TIMES * run.summary.ttft_s.p99
             }
         };

@@ -6,6 +6,7 @@ use cr_report::objective::Objective;
 use cr_report::result::METRICS;
 use cr_routing::policy::PolicyError;
 use cr_trace::Time;
+use cr_trace::request::is_printable;
 use std::collections::BTreeMap;
 
 fn positive(value: f64) -> bool {
@@ -40,6 +41,9 @@ impl Suite {
             }
             if let Some(metric) = claim.check.metric().filter(|name| !is_metric(name)) {
                 return what(format!("there is no metric {metric:?}; {}", metric_names()));
+            }
+            if let Some(fault) = claim.check.fault() {
+                return what(fault.into());
             }
             if let Some(fault) = self.rate_fault(claim.qps, claim.ttft_p99_s) {
                 return what(fault);
@@ -117,6 +121,18 @@ impl Suite {
     fn policy_fault(&self) -> Option<String> {
         if self.schema != SCHEMA {
             return Some(format!("schema is {:?}, expected {SCHEMA:?}", self.schema));
+        }
+        if self.name.is_empty() || self.name.starts_with('.') || self.name.contains(['/', '\\']) {
+            return Some(format!(
+                "name is {:?}; it names the folder of the report, so it has no slash and no dot before it",
+                self.name
+            ));
+        }
+        let texts = [&self.name, &self.title].into_iter().chain(&self.notes);
+        if let Some(text) = texts.into_iter().find(|text| !is_printable(text)) {
+            return Some(format!(
+                "{text:?} has control characters; names, titles and notes are printable text"
+            ));
         }
         let known = cr_routing::policy::names();
         for policy in self.policies.iter().chain([&self.baseline, &self.candidate]).chain(&self.ablation) {

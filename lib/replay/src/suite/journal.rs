@@ -43,8 +43,8 @@ impl Journal {
     /// # Errors
     /// A file that cannot be read or written.
     pub fn open(path: &Path, build: &str, restart: bool) -> io::Result<Journal> {
-        let whole = if restart { Vec::new() } else { appended::whole_lines(path)? };
-        let file = appended::append_after(path, &whole)?;
+        // Whoever finishes removes the file: two at a time would take each other's runs away.
+        let (whole, file) = appended::go_on(path, restart)?;
         let mut known = BTreeMap::new();
         // A line that is damaged is a cell that is not known.
         for line in appended::each_line(&whole).filter_map(|line| std::str::from_utf8(line).ok()) {
