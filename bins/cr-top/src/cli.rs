@@ -43,7 +43,7 @@ pub struct Cli {
     /// Where the summary goes; `-` for stdout
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<String>,
-    /// Connect to a run started with cr-serve run --listen SOCKET
+    /// Connect to a run started with cr-serve run --listen SOCKET; waits until it listens
     #[arg(long, value_name = "SOCKET", conflicts_with = "files", value_hint = ValueHint::FilePath)]
     pub connect: Option<PathBuf>,
     /// Show a table's planned shards and rates beside the actual ones

@@ -3,6 +3,7 @@
 mod support;
 
 use std::io::Write;
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
@@ -171,20 +172,44 @@ fn several_runs_print_several_summaries() {
 
 #[test]
 fn a_run_behind_a_socket() {
-    use std::os::unix::net::UnixListener;
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("run.sock");
     let name = path.display().to_string();
-    let nobody = top(&["--connect", &name]).output().expect("ran");
+    let nobody = top(&["--connect", &name, "--once"]).output().expect("ran");
     check(&nobody, 2, &[], "no such file; start the run with cr-serve run --listen first");
+    // One that a run left behind, and one that listens in its place: both are waited for, one after the other.
+    drop(UnixListener::bind(&path).expect("bound"));
+    let nobody = top(&["--connect", &name, "--once"]).output().expect("ran");
+    check(&nobody, 2, &[], "nobody listens there; start the run");
+    let child = top(&["--connect", &name]).spawn().expect("spawned");
+    std::thread::sleep(Duration::from_millis(1300));
+    std::fs::remove_file(&path).expect("removed");
+    std::thread::sleep(Duration::from_millis(200));
     let listener = UnixListener::bind(&path).expect("bound");
-    let server = std::thread::spawn(move || {
-        let (mut client, _) = listener.accept().expect("a client");
-        client.write_all(Sample::default().ndjson().as_bytes()).expect("written");
-    });
-    let output = top(&["--connect", &name]).output().expect("ran");
-    server.join().expect("served");
-    check(&output, 0, &["cacheroute, seed 7"], "");
+    let (mut client, _) = listener.accept().expect("a client");
+    client.write_all(Sample::default().ndjson().as_bytes()).expect("written");
+    drop(client);
+    let output = child.wait_with_output().expect("ended");
+    let waiting = format!("waiting for {name}: nobody listens there yet");
+    check(&output, 0, &[&waiting, "cacheroute, seed 7"], "");
+}
+
+#[test]
+fn what_no_run_can_come_from_is_not_waited_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let events = file(folder.path(), &Sample::default().ndjson());
+    let output = top(&["--connect", events.to_str().expect("a name")]).output().expect("ran");
+    check(&output, 2, &[], "it is no socket; a file of events is read without --connect");
+    check(&top(&["--connect", "/no/such/run.sock"]).output().expect("ran"), 2, &[], "no such file");
+    let long = format!("{}/{}", folder.path().display(), "x".repeat(200));
+    check(&top(&["--connect", &long]).output().expect("ran"), 2, &[], "cannot connect to ");
+    // The run is over before it greets whoever has just connected.
+    let path = folder.path().join("run.sock");
+    let listener = UnixListener::bind(&path).expect("bound");
+    let child = top(&["--connect", path.to_str().expect("a name")]).spawn().expect("spawned");
+    std::thread::sleep(Duration::from_millis(500));
+    drop(listener);
+    check(&child.wait_with_output().expect("ended"), 2, &[], "the run ended before it could be watched");
 }
 
 #[test]

@@ -6,13 +6,9 @@
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
-use std::thread::sleep;
-use std::time::Duration;
 
+use super::wait::{Wait, pause};
 use super::{CHUNK_BYTES, Follow, Message, Sender, Stop};
-
-/// Pause between two looks at the end of a file.
-const POLL: Duration = Duration::from_millis(50);
 
 /// Hands on what the file holds. `None` once the receiver is gone or the program stops.
 pub fn read(path: &Path, follow: Follow, stop: &Stop, sender: &Sender) -> Option<()> {
@@ -47,14 +43,9 @@ fn failure(path: &Path, error: &io::Error) -> String {
     format!("cannot read {}: {}", path.display(), cr_cli::input::reason(error))
 }
 
-fn pause(stop: &Stop) -> Option<()> {
-    sleep(POLL);
-    (!stop.is_set()).then_some(())
-}
-
 /// Opens the file; where it may still come, waits for it. `Ok(None)` where the program stops meanwhile.
 fn open(path: &Path, follow: Follow, stop: &Stop, sender: &Sender) -> Result<Option<File>, String> {
-    let mut told = false;
+    let mut wait = Wait::new(path, follow);
     loop {
         match File::open(path) {
             Ok(file) => {
@@ -67,38 +58,14 @@ fn open(path: &Path, follow: Follow, stop: &Stop, sender: &Sender) -> Result<Opt
                 }
                 return Ok(Some(file));
             }
-            Err(e) if e.kind() == ErrorKind::NotFound && may_come(path, follow) => {
-                if !told && sender.send(Message::Note(wait_note(path))).is_err() {
-                    return Ok(None);
-                }
-                told = true;
-                if pause(stop).is_none() {
+            Err(e) if e.kind() == ErrorKind::NotFound && wait.may_end() => {
+                if wait.go_on("no such file", stop, sender).is_none() {
                     return Ok(None);
                 }
             }
             Err(e) => return Err(failure(path, &e)),
         }
     }
-}
-
-/// A file that is not there is waited for where its folder is there.
-fn may_come(path: &Path, follow: Follow) -> bool {
-    follow == Follow::Growing && folder(path).is_dir()
-}
-
-fn folder(path: &Path) -> &Path {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-/// What is waited for, and the file that may have been meant.
-fn wait_note(path: &Path) -> String {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let others: Vec<String> = fs::read_dir(folder(path))
-        .map(|entries| entries.flatten().map(|e| e.file_name().to_string_lossy().into_owned()).collect())
-        .unwrap_or_default();
-    let near = cr_cli::suggest::nearest(&name, others.iter().map(String::as_str));
-    let hint = near.map_or(String::new(), |near| format!(" (there is {near})"));
-    format!("waiting for {}: no such file yet{hint}", path.display())
 }
 
 /// Why the file under this name is not the one that was read so far.
@@ -123,9 +90,11 @@ fn same_file(_: &Metadata, _: &Metadata) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::wait::POLL;
     use super::*;
     use std::io::Write;
     use std::sync::mpsc::sync_channel;
+    use std::thread::sleep;
 
     fn follow(path: &Path, act: impl FnOnce()) -> (String, Vec<&'static str>) {
         let (sender, receiver) = sync_channel(8);

@@ -4,8 +4,10 @@
 //! terminal holds nobody up.
 
 pub mod file;
+pub mod socket;
 pub mod stream;
 pub mod tap;
+pub mod wait;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -54,7 +56,7 @@ impl Input {
 pub enum Follow {
     /// What is there is read, then it is over.
     Once,
-    /// At the end of the file, or before there is one, wait for more.
+    /// At the end of the file, or before there is one or anybody listens at the socket, wait for more.
     Growing,
 }
 
@@ -99,7 +101,7 @@ pub fn spawn(input: Input, follow: Follow, stop: Stop) -> Receiver<Message> {
         match input {
             Input::Stdin => stream::read(std::io::stdin(), "<stdin>", &sender),
             Input::File(path) => file::read(&path, follow, &stop, &sender),
-            Input::Socket(path) => stream::connect(&path, &sender),
+            Input::Socket(path) => socket::read(&path, follow, &stop, &sender),
         };
     });
     receiver

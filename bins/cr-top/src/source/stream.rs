@@ -1,7 +1,6 @@
 //! Reads a pipe to its end.
 
 use std::io::{ErrorKind, Read};
-use std::path::Path;
 
 use super::{CHUNK_BYTES, Message, Sender};
 
@@ -19,28 +18,4 @@ pub fn read(mut input: impl Read, name: &str, sender: &Sender) -> Option<()> {
             }
         }
     }
-}
-
-/// Connects to a Unix socket and hands on what comes.
-#[cfg(unix)]
-pub fn connect(path: &Path, sender: &Sender) -> Option<()> {
-    let name = path.display();
-    match std::os::unix::net::UnixStream::connect(path) {
-        Ok(socket) => read(socket, &name.to_string(), sender),
-        Err(e) => {
-            let why = match e.kind() {
-                ErrorKind::ConnectionRefused => "nothing listens there".into(),
-                _ => cr_cli::input::reason(&e),
-            };
-            let hint = "start the run with cr-serve run --listen first";
-            sender.send(Message::Failed(format!("cannot connect to {name}: {why}; {hint}"))).ok()
-        }
-    }
-}
-
-/// Sockets in the file system are not to be had here.
-#[cfg(not(unix))]
-pub fn connect(path: &Path, sender: &Sender) -> Option<()> {
-    let text = format!("cannot connect to {}: this system has no Unix sockets", path.display());
-    sender.send(Message::Failed(text)).ok()
 }
