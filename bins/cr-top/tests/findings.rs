@@ -2,18 +2,26 @@
 
 mod support;
 
-use cr_report::events::{Event, Finish, Plan, ShardState, Shards};
+use cr_report::events::{Event, Fail, FailReason, Finish, Plan, ShardState, Shards};
 use cr_routing::table::{RoutingTable, TableMeta};
 use cr_top::state::Run;
 use cr_top::state::findings::Name;
 use cr_trace::ShardId;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use support::Sample;
 
-/// The names found in a stream that was changed event by event.
-fn names(change: impl Fn(&mut Event), table: Option<RoutingTable>) -> Vec<Name> {
+/// What is found in a stream that was changed event by event: at any second while it runs, and at its end.
+struct Found {
+    meanwhile: BTreeSet<Name>,
+    at_end: Vec<Name>,
+}
+
+fn found(change: impl Fn(&mut Event), table: Option<RoutingTable>) -> Found {
     let sample = Sample { requests: 2400, qps: 16.0, incidents: false, ..Sample::default() };
     let mut run = Run::new("x").with_tables(Arc::new(table.into_iter().collect()));
+    let names = |run: &Run| run.live.findings.iter().map(|finding| finding.name).collect::<Vec<_>>();
+    let mut meanwhile = BTreeSet::new();
     for mut event in sample.events() {
         if matches!(event, Event::Summary(_)) {
             break;
@@ -30,9 +38,18 @@ fn names(change: impl Fn(&mut Event), table: Option<RoutingTable>) -> Vec<Name> 
         }
         change(&mut event);
         run.observe(&event);
+        if event.t_s().is_some_and(|t_s| t_s.fract() == 0.0) {
+            run.refresh();
+            meanwhile.extend(names(&run));
+        }
     }
     run.end();
-    run.live.findings.iter().map(|finding| finding.name).collect()
+    Found { meanwhile, at_end: names(&run) }
+}
+
+/// What is found at the end.
+fn names(change: impl Fn(&mut Event), table: Option<RoutingTable>) -> Vec<Name> {
+    found(change, table).at_end
 }
 
 fn on_finish(change: impl Fn(&mut Finish)) -> impl Fn(&mut Event) {
@@ -53,7 +70,8 @@ fn on_shards(change: impl Fn(f64, &mut [ShardState])) -> impl Fn(&mut Event) {
 
 #[test]
 fn a_healthy_run_has_none() {
-    assert_eq!(names(|_| (), None), []);
+    let found = found(|_| (), None);
+    assert_eq!((found.meanwhile, found.at_end), (BTreeSet::new(), vec![]));
 }
 
 #[test]
@@ -65,22 +83,75 @@ fn a_shard_with_a_queue_of_its_own() {
     assert!(!names(all, None).contains(&Name::ShardSaturated));
 }
 
+/// Time passes between a request's arrival and its end.
+fn delayed(finish: &mut Finish, by_s: f64) {
+    finish.arrival_s -= by_s;
+    finish.e2e_s += by_s;
+}
+
 #[test]
 fn less_achieved_than_offered() {
-    // Everything ends long after it arrived.
-    let late = on_finish(|finish| finish.arrival_s *= 0.5);
-    assert!(names(late, None).contains(&Name::UnderDelivery));
+    // Everything waits half of the time that has passed.
+    let late = |finish: &mut Finish| {
+        let wait_s = 0.5 * finish.arrival_s;
+        delayed(finish, wait_s);
+        (finish.queue_s, finish.ttft_s) = (finish.queue_s + wait_s, finish.ttft_s + wait_s);
+    };
+    let late = found(on_finish(late), None);
+    assert!(late.meanwhile.contains(&Name::UnderDelivery) && late.at_end.contains(&Name::UnderDelivery));
+    // A tenth of the requests fails, the others are served at once.
+    let lost = |event: &mut Event| {
+        if let Event::Finish(finish) = event
+            && finish.id.0.is_multiple_of(10)
+        {
+            *event = Event::Fail(Fail {
+                t_s: finish.t_s,
+                id: finish.id,
+                key: finish.key.clone(),
+                shard: None,
+                reason: FailReason::Timeout,
+                detail: "too late".into(),
+                measured: true,
+                arrival_s: Some(finish.arrival_s),
+                retries: 0,
+            });
+        }
+    };
+    assert!(names(lost, None).contains(&Name::UnderDelivery));
+}
+
+#[test]
+fn what_is_on_its_way_is_not_missing() {
+    // Long answers: for most of the run the newest requests finished are more than 5 % of it old.
+    let long = found(on_finish(|finish| delayed(finish, 10.0)), None);
+    assert_eq!((long.meanwhile, long.at_end), (BTreeSet::new(), vec![]));
 }
 
 #[test]
 fn a_table_of_other_keys() {
     let cold = |finish: &mut Finish| finish.admitted = false;
-    assert!(names(on_finish(cold), None).contains(&Name::TableMismatch));
+    let mismatch = found(on_finish(cold), None);
+    assert!(mismatch.meanwhile.contains(&Name::TableMismatch));
+    assert!(mismatch.at_end.contains(&Name::TableMismatch));
     let flat = |event: &mut Event| match event {
         Event::Header(header) => header.policy = "flat".into(),
         event => on_finish(cold)(event),
     };
     assert!(!names(flat, None).contains(&Name::TableMismatch));
+}
+
+#[test]
+fn a_table_that_is_still_learned_matches() {
+    let learned = |event: &mut Event| match event {
+        Event::Header(header) => (header.warmup_s, header.plan_requests) = (0.0, 700),
+        Event::Finish(finish) => {
+            finish.measured = finish.id.0 >= 700;
+            finish.admitted &= finish.measured;
+        }
+        _ => {}
+    };
+    let found = found(learned, None);
+    assert_eq!((found.meanwhile, found.at_end), (BTreeSet::new(), vec![]));
 }
 
 #[test]

@@ -11,6 +11,10 @@ use crate::figures::count;
 
 /// Measured requests before anything is said about rates and hits.
 const ENOUGH: u64 = 100;
+/// The least slots of the measured window before anything is said about how a run develops.
+const LONG: usize = 10;
+/// The share of the offered rate below which what is achieved falls behind.
+const DELIVERED: f64 = 0.95;
 /// A 99th percentile rests on a hundredth of the requests: below this, on fewer than ten.
 const P99_ENOUGH: u64 = 1000;
 
@@ -132,14 +136,57 @@ fn saturated(live: &Live) -> Option<String> {
 
 fn under_delivery(live: &Live) -> Option<String> {
     let requests = &live.summary.as_ref()?.requests;
-    let short = requests.completed >= ENOUGH && requests.achieved_qps < 0.95 * requests.offered_qps;
-    short.then(|| format!("offered {:.1}, achieved {:.1} QPS", requests.offered_qps, requests.achieved_qps))
+    let due = requests.offered.saturating_sub(requests.interrupted);
+    let is_short = requests.achieved_qps < DELIVERED * requests.offered_qps;
+    let is_lost = (requests.completed as f64) < DELIVERED * due as f64;
+    (requests.completed >= ENOUGH && is_short && (is_lost || falls_behind(live)))
+        .then(|| format!("offered {:.1}, achieved {:.1} QPS", requests.offered_qps, requests.achieved_qps))
+}
+
+/// Whether requests wait ever longer. The achieved rate alone does not tell: the newest requests are still on their way, and in the
+/// first seconds of a run those are most. Where only a share of what is offered gets done, the time to first token grows by the rest of
+/// the time that passes, so it is compared between the first and the last fifth of the window.
+fn falls_behind(live: &Live) -> bool {
+    let window = measured(live);
+    if !is_long(live, window) {
+        return false;
+    }
+    let fifth = window.len() / 5;
+    let passed_s = (window.len() - fifth) as f64 * live.series.width_s();
+    let mean_s = |slots: &[Slot]| {
+        let (sum_s, n) = slots.iter().fold((0.0, 0), |sum, s| (sum.0 + s.ttft_sum_s, sum.1 + s.finished));
+        (n > 0).then(|| sum_s / n as f64)
+    };
+    let (then_s, now_s) = (mean_s(&window[..fifth]), mean_s(&window[window.len() - fifth..]));
+    then_s.zip(now_s).is_some_and(|(then_s, now_s)| now_s - then_s > (1.0 - DELIVERED) * passed_s)
+}
+
+/// Whether a stretch of the window says something about the run: while it goes on, a burst is no trend.
+fn is_long(live: &Live, window: &[Slot]) -> bool {
+    window.len() >= LONG || is_over(live)
+}
+
+fn is_over(live: &Live) -> bool {
+    matches!(live.phase, Phase::Ended | Phase::CutShort)
+}
+
+/// The slots that lie within the measured window, from the first one in which a request finished.
+fn measured(live: &Live) -> &[Slot] {
+    let (slots, series) = (live.series.slots(), &live.series);
+    let from_s = live.summary.as_ref().map_or(0.0, |summary| summary.window.from_s);
+    let first = ((from_s - series.start_s(0)) / series.width_s()).ceil().max(0.0) as usize;
+    let window = &slots[first.min(slots.len())..];
+    let idle = window.iter().take_while(|slot| slot.finished == 0).count();
+    &window[idle..]
 }
 
 fn table_mismatch(live: &Live) -> Option<String> {
-    let admitted = share_admitted(live.series.slots())?;
     let planned = live.header.as_ref()?.policy == "cacheroute";
-    let enough = live.finished >= ENOUGH;
+    // While the plan is learned, no key is admitted.
+    let window = measured(live);
+    let finished: u64 = window.iter().map(|slot| slot.finished).sum();
+    let enough = finished >= ENOUGH && is_long(live, window);
+    let admitted = share_admitted(window)?;
     (planned && enough && admitted < 0.1)
         .then(|| format!("{:.1} % of the prompt tokens belong to admitted keys", admitted * 100.0))
 }
@@ -200,11 +247,8 @@ fn cold_evicts(live: &Live) -> Option<String> {
 }
 
 fn warm_up_inside(live: &Live) -> Option<String> {
-    let from_s = live.summary.as_ref()?.window.from_s;
-    let (slots, series) = (live.series.slots(), &live.series);
-    let first = ((from_s - series.start_s(0)) / series.width_s()).ceil().max(0.0) as usize;
-    let window = slots.get(first.min(slots.len())..)?;
-    if window.len() < 10 || live.finished < ENOUGH {
+    let window = measured(live);
+    if window.len() < LONG || live.finished < ENOUGH {
         return None;
     }
     let (early, late) = window.split_at(window.len() / 5);
@@ -226,7 +270,6 @@ fn ratio(slots: &[Slot]) -> Option<f64> {
 
 fn few_requests(live: &Live) -> Option<String> {
     let count = live.summary.as_ref()?.ttft_s.count;
-    let over = matches!(live.phase, Phase::Ended | Phase::CutShort);
-    (over && count < P99_ENOUGH)
+    (is_over(live) && count < P99_ENOUGH)
         .then(|| format!("the p99 of {count} requests rests on the {} slowest", (count / 100).max(1)))
 }

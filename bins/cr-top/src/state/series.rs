@@ -114,6 +114,8 @@ pub struct Slot {
     pub by_group: GroupTokens,
     /// Time to first token.
     pub ttft: Timed,
+    /// Its sum over the finished requests, in seconds.
+    pub ttft_sum_s: f64,
     /// Time per output token.
     pub tpot: Timed,
     /// Time in the queue.
@@ -137,6 +139,7 @@ impl Slot {
             self.by_group[group as usize] += later.by_group[group as usize];
         }
         self.ttft.merge(later.ttft);
+        self.ttft_sum_s += later.ttft_sum_s;
         self.tpot.merge(later.tpot);
         self.queue.merge(later.queue);
         grow(&mut self.tokens, later.tokens.len());
@@ -243,6 +246,7 @@ impl Series {
             slot.by_group[Group::of_scope(scope) as usize] += tokens;
         }
         slot.ttft.record(finish.ttft_s);
+        slot.ttft_sum_s += finish.ttft_s;
         slot.queue.record(finish.queue_s);
         if let Some(tpot_s) = finish.tpot_s {
             slot.tpot.record(tpot_s);

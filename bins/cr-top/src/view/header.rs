@@ -115,7 +115,7 @@ fn pace<'a>(app: &App, live: &Live, look: Look) -> Vec<Part<'a>> {
     }
     if let Some(summary) = &live.summary {
         let requests = &summary.requests;
-        let short = requests.offered_qps > 0.0 && requests.achieved_qps < 0.95 * requests.offered_qps;
+        let short = live.findings.iter().any(|finding| finding.name == Name::UnderDelivery);
         let achieved = look.span(if short { Role::Warn } else { Role::Plain }, rate(requests.achieved_qps));
         let unit = look.span(Role::Dim, if short { " QPS ▼" } else { " QPS" });
         parts.push(part(4, look.pair("offered", rate(requests.offered_qps))));
