@@ -60,9 +60,12 @@ pub fn follow(
             printed += EVERY;
             let texts: Vec<String> = session
                 .lock()
-                .iter()
+                .iter_mut()
                 .zip(&mut told)
-                .filter_map(|(run, told)| tick(&run.live, told))
+                .filter_map(|(run, told)| {
+                    run.refresh();
+                    tick(&run.live, told)
+                })
                 .collect();
             for text in texts {
                 writeln!(out, "{text}")?;

@@ -77,6 +77,11 @@ impl Session {
         self.player.as_ref().map(|player| player.replay)
     }
 
+    /// Whether a seek back is under way: what is shown is still the picture before it.
+    pub fn is_seeking(&self) -> bool {
+        self.coming.is_some()
+    }
+
     /// Moves through the run; says why where it cannot.
     pub fn transport(&mut self, step: Transport) -> Option<String> {
         if self.inputs.iter().any(|input| !input.is_file()) {
@@ -150,6 +155,7 @@ impl Session {
     pub fn tick(&mut self) {
         if self.coming.as_ref().is_some_and(|feeds| feeds.iter().all(Feed::has_caught_up)) {
             self.feeds = self.coming.take().unwrap_or_default();
+            self.lock().iter_mut().for_each(|run| run.refresh());
         }
         let Some(player) = &mut self.player else { return };
         let passed_s = player.last.elapsed().as_secs_f64();

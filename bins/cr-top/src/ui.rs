@@ -8,6 +8,7 @@ use ratatui::crossterm::event;
 use ratatui::layout::Rect;
 use std::fs::OpenOptions;
 use std::io::{self, ErrorKind, Write};
+use std::sync::MutexGuard;
 use std::time::{Duration, Instant};
 
 use crate::export;
@@ -16,6 +17,7 @@ use crate::palette::{Level, Palette};
 use crate::session::Session;
 use crate::state::app::{App, Effect, Outcome, Transport};
 use crate::state::live::{Live, Phase};
+use crate::state::run::Run;
 use crate::system::Monitor;
 use crate::term::{self, Screen};
 use crate::view::{self, Look, Scene};
@@ -24,6 +26,9 @@ use crate::view::{self, Look, Scene};
 const FRAME: Duration = Duration::from_millis(100);
 /// The longest time until a signal is seen.
 const WAIT: Duration = Duration::from_millis(40);
+/// The time between two summaries is at least this many times what the last one took: with very many tenants they are dear, and
+/// reading must go on meanwhile.
+const SUMMARY_SHARE: u32 = 4;
 /// The most files of one kind that are written beside each other.
 const MAX_FILES: u32 = 999;
 
@@ -62,6 +67,9 @@ pub fn show(session: &mut Session, options: &Options, interrupt: &Interrupt) -> 
         look: options.look,
         monitor: options.monitor.clone(),
         replay: options.replay,
+        pending: None,
+        summed: Instant::now(),
+        summary_cost: Duration::ZERO,
     };
     let mut drawn: Option<Instant> = None;
     loop {
@@ -76,6 +84,7 @@ pub fn show(session: &mut Session, options: &Options, interrupt: &Interrupt) -> 
         }
         ui.start_replay(session);
         session.tick();
+        ui.catch_up(session);
         if drawn.is_none_or(|drawn| drawn.elapsed() >= FRAME) {
             ui.freeze(session);
             screen.draw(|area, buffer| ui.draw(area, buffer, session, options.look))?;
@@ -102,6 +111,11 @@ struct Ui {
     monitor: Monitor,
     /// The speed of a replay that is to start once the file is read.
     replay: Option<f64>,
+    /// What is to be written once a seek has arrived.
+    pending: Option<Effect>,
+    /// When the summaries were last worked out, and how long that took.
+    summed: Instant,
+    summary_cost: Duration,
 }
 
 impl Ui {
@@ -118,7 +132,11 @@ impl Ui {
     /// Keeps or drops the frozen picture.
     fn freeze(&mut self, session: &Session) {
         match (self.app.paused, self.frozen.is_some()) {
-            (true, false) => self.frozen = Some(session.lock().iter().map(|run| run.live.clone()).collect()),
+            (true, false) => {
+                let mut runs = session.lock();
+                runs.iter_mut().for_each(|run| run.refresh());
+                self.frozen = Some(runs.iter().map(|run| run.live.clone()).collect());
+            }
             (false, true) => self.frozen = None,
             _ => {}
         }
@@ -127,7 +145,8 @@ impl Ui {
     fn draw(&mut self, area: Rect, buffer: &mut Buffer, session: &Session, look: Look) {
         self.app.replay = session.replay();
         let usage = self.monitor.latest();
-        let guards = if self.frozen.is_none() { session.lock() } else { Vec::new() };
+        let mut guards = if self.frozen.is_none() { session.lock() } else { Vec::new() };
+        self.sum_up(&mut guards);
         let runs: Vec<&Live> = match &self.frozen {
             Some(frozen) => frozen.iter().collect(),
             None => guards.iter().map(|run| &run.live).collect(),
@@ -136,7 +155,29 @@ impl Ui {
         view::draw(area, buffer, &mut self.app, &scene);
     }
 
+    /// Brings the summaries up to what is drawn beside them; where they are dear, now and then.
+    fn sum_up(&mut self, runs: &mut [MutexGuard<'_, Run>]) {
+        let started = Instant::now();
+        if started - self.summed >= self.summary_cost * SUMMARY_SHARE {
+            runs.iter_mut().for_each(|run| run.refresh());
+            (self.summed, self.summary_cost) = (Instant::now(), started.elapsed());
+        }
+    }
+
+    /// Does what was asked for during a seek.
+    fn catch_up(&mut self, session: &mut Session) {
+        if !session.is_seeking()
+            && let Some(effect) = self.pending.take()
+        {
+            self.perform(effect, session);
+        }
+    }
+
     fn perform(&mut self, effect: Effect, session: &mut Session) {
+        if session.is_seeking() && !matches!(effect, Effect::Transport(_)) {
+            self.pending = Some(effect);
+            return;
+        }
         let written = match effect {
             Effect::Transport(step) => {
                 self.app.message = session.transport(step);
@@ -174,6 +215,8 @@ impl Ui {
         let area = term::size();
         let mut buffer = Buffer::empty(area);
         let look = Look { palette: Palette { level }, ..self.look };
+        // What is kept is exact.
+        self.summary_cost = Duration::ZERO;
         self.draw(area, &mut buffer, session, look);
         buffer
     }

@@ -167,6 +167,40 @@ fn a_finished_file_is_replayed_and_exported() {
 }
 
 #[test]
+fn figures_of_a_replay_are_of_the_same_instant() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("run.ndjson"), Sample::default().ndjson()).expect("written");
+    let script = format!("cd {} && $TOP run.ndjson --replay --speed 8", folder.path().display());
+    let mut session = Session::start(&script, (24, 100));
+    session.shows("▶ replay 8×");
+    // The histogram counts requests as they come, the figures above it are the summary's.
+    session.press("2");
+    for number in 1..=6 {
+        session.press("E");
+        session.shows(&format!("wrote cr-top-latency-{number}.txt"));
+        std::thread::sleep(Duration::from_millis(230));
+    }
+    session.press(" 0");
+    session.shows("⏸ replay 8× 0 ms");
+    session.press("]}{]E");
+    session.shows("wrote cr-top-latency-7.txt");
+    session.press("q");
+    session.ends(0);
+    let mut counts = Vec::new();
+    for number in 1..=7 {
+        let text = std::fs::read_to_string(folder.path().join(format!("cr-top-latency-{number}.txt")));
+        let text = text.expect("written");
+        // A seek that was under way has arrived.
+        assert!(number < 7 || text.contains("\n t 10.0 s "), "{text}");
+        let word = |before: &str| text.split(before).nth(1)?.split_whitespace().next()?.parse::<u64>().ok();
+        let of_summary = word("  n ").unwrap_or_else(|| panic!("no count in\n{text}"));
+        assert_eq!(word("TTFT of ").unwrap_or(0), of_summary, "{text}");
+        counts.push(of_summary);
+    }
+    assert!(counts[5] > 0 && counts[..6].is_sorted(), "{counts:?}");
+}
+
+#[test]
 fn a_replay_can_be_asked_for_and_a_pipe_cannot_be_replayed() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("run.ndjson");

@@ -18,12 +18,14 @@ pub struct Run {
     /// What is drawn.
     pub live: Live,
     aggregator: Option<Aggregator>,
+    /// Events and phase that the summary is of.
+    summed: Option<(u64, Phase)>,
 }
 
 impl Run {
     /// A run of which nothing is known yet.
     pub fn new(name: impl Into<String>) -> Run {
-        Run { live: Live::new(name), aggregator: None }
+        Run { live: Live::new(name), ..Run::default() }
     }
 
     /// The same, held against routing tables that the user named, in order of the time they are installed at.
@@ -80,10 +82,14 @@ impl Run {
         self.refresh();
     }
 
-    /// Works out the summary so far. Its cost grows with the number of tenants, so it is not done for every event. The run's own
-    /// word, once it has come, stands.
+    /// Works out the summary so far, unless nothing has come since the last time. Its cost grows with the number of tenants, so it is not
+    /// done for every event, but for everybody who looks. The run's own word, once it has come, stands.
     pub fn refresh(&mut self) {
         let Some(aggregator) = &self.aggregator else { return };
+        let now = (self.live.events, self.live.phase);
+        if self.summed.replace(now) == Some(now) {
+            return;
+        }
         self.live.totals = aggregator.shard_totals();
         if self.live.phase != Phase::Ended {
             self.live.summary = Some(aggregator.summary(false));
