@@ -4,7 +4,7 @@
 //! * [`palette`], [`ascii`], [`figures`] — how it looks;
 //! * [`source`], [`ingest`], [`session`] — where events come from, on threads of their own, and their replay;
 //! * [`export`], [`system`] — views as files; what the machine does;
-//! * [`ui`], [`term`], [`plain`] — the terminal, and the way without one;
+//! * [`ui`], [`term`], [`plain`] — the terminal, and the way without one; [`last_words`] — what is printed in the end;
 //! * [`cli`], [`program`] — flags, and what they ask for.
 #![forbid(unsafe_code)]
 
@@ -15,6 +15,7 @@ pub mod figures;
 pub mod ingest;
 pub mod input;
 pub mod keys;
+pub mod last_words;
 pub mod palette;
 pub mod plain;
 pub mod program;

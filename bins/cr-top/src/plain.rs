@@ -1,8 +1,7 @@
-//! Without a screen: a line a second, and the summary.
+//! Without a screen: a line a second.
 
 use cr_cli::exit::bad_input;
 use cr_cli::signals::Interrupt;
-use cr_report::summary::Summary;
 use std::io::Write;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -10,7 +9,6 @@ use std::time::{Duration, Instant};
 use crate::figures::{count, percent, rate, seconds};
 use crate::session::Session;
 use crate::state::live::{Live, Phase};
-use crate::state::log::Kind;
 use crate::ui::Left;
 
 /// Time between two lines.
@@ -109,18 +107,9 @@ pub fn line(live: &Live) -> Option<String> {
     if live.bad_lines > 0 {
         text.push_str(&format!("  bad lines {}", count(live.bad_lines)));
     }
+    if !live.findings.is_empty() {
+        let names: Vec<&str> = live.findings.iter().map(|finding| finding.name.as_str()).collect();
+        text.push_str(&format!("  warnings {}", names.join(", ")));
+    }
     Some(text)
-}
-
-/// The summary in words, and what a reader must know of the stream itself.
-pub fn summary(live: &Live, summary: &Summary) -> String {
-    let mut text = cr_report::text::summary(summary);
-    if live.phase == Phase::CutShort {
-        text.push_str("incomplete: the stream ended without a summary\n");
-    }
-    if live.bad_lines > 0 {
-        let last = live.log.last(Kind::BadLine).map_or("", |entry| entry.text.as_str());
-        text.push_str(&format!("bad lines: {}, the last one {last}\n", count(live.bad_lines)));
-    }
-    text
 }

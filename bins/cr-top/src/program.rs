@@ -4,11 +4,11 @@ use anyhow::Context;
 use cr_cli::exit::{InputContext, bad_input};
 use cr_cli::signals::Interrupt;
 use cr_cli::{Exit, Output};
-use cr_report::summary::Summary;
 use cr_routing::table::{RoutingTable, read_tables};
 use std::io::{self, IsTerminal, Write};
 
 use crate::cli::{Cli, Format};
+use crate::last_words;
 use crate::palette::{Env, Palette};
 use crate::plain::{self, Lines};
 use crate::session::Session;
@@ -100,21 +100,12 @@ fn sum_up(session: &Session, format: Format, mut output: Output) -> anyhow::Resu
     let mut texts = Vec::new();
     for mut run in session.lock() {
         run.refresh();
-        for summary in run.live.earlier.iter() {
-            texts.push(write(summary, format, || cr_report::text::summary(summary))?);
-        }
-        if let Some(summary) = &run.live.summary {
-            texts.push(write(summary, format, || plain::summary(&run.live, summary))?);
+        match format {
+            Format::Text => texts.extend(last_words::texts(&run.live)),
+            Format::Json => texts.extend(last_words::json(&run.live)?),
         }
     }
     let between = if format == Format::Text { "\n" } else { "" };
     output.write_all(texts.join(between).as_bytes())?;
     output.finish()
-}
-
-fn write(summary: &Summary, format: Format, text: impl FnOnce() -> String) -> anyhow::Result<String> {
-    Ok(match format {
-        Format::Text => text(),
-        Format::Json => serde_json::to_string(summary)? + "\n",
-    })
 }

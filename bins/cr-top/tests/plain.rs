@@ -242,3 +242,58 @@ fn a_line_without_end_is_one_bad_line() {
     text.extend(all[9..].concat().into_bytes());
     check(&piped(&text, &[]), 0, &["bad lines: 1", "<stdin>:10:", "cacheroute, seed 7"], "");
 }
+
+/// The sample as a run of a suite: its header and its summary name what is varied.
+fn varied(seed: u64, qps: f64, variant: Option<&str>) -> String {
+    let vary = |line: &str| {
+        let mut event: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        if ["header", "summary"].iter().any(|kind| event["event"] == *kind) {
+            event["qps"] = qps.into();
+            event["variant"] = variant.into();
+        }
+        format!("{event}\n")
+    };
+    Sample { seed, ..Sample::default() }.ndjson().lines().map(vary).collect()
+}
+
+#[test]
+fn a_gate_s_replays_are_told_apart_and_its_verdict_comes_last() {
+    let gate = concat!(
+        r#"{"event":"gate","decision":"keep","baseline":"flat","candidate":"sticky","#,
+        r#""reasons":["near the knee it is worse","its capacity is lower"]}"#,
+        "\n"
+    );
+    let text = varied(7, 56.5, None) + &varied(8, 362.0, Some("long")) + gate;
+    let output = piped(text.as_bytes(), &["--once"]);
+    check(&output, 0, &["cacheroute, 56.5 QPS, seed 7: complete\n"], "");
+    check(&output, 0, &["cacheroute, long, 362 QPS, seed 8: complete\n"], "");
+    let verdict =
+        "\nKEEP: sticky instead of flat\n  - near the knee it is worse\n  - its capacity is lower\n";
+    assert!(String::from_utf8_lossy(&output.stdout).ends_with(verdict), "{output:?}");
+    // What was said of earlier runs stays with them.
+    let twice = text.clone() + &text;
+    let output = piped(twice.as_bytes(), &["--once"]);
+    assert_eq!(String::from_utf8_lossy(&output.stdout).matches(verdict).count(), 2, "{output:?}");
+    let json = piped(text.as_bytes(), &["--once", "--format", "json"]);
+    assert_eq!(String::from_utf8_lossy(&json.stdout).lines().count(), 2);
+}
+
+#[test]
+fn named_warnings_are_printed_with_their_remedies() {
+    let text = Sample::default().ndjson() + &Sample { seed: 8, ..Sample::default() }.ndjson();
+    let output = piped(text.as_bytes(), &["--once"]);
+    let warning = "\n  warning     few-requests: the p99 of 571 requests rests on the 5 slowest\n";
+    check(&output, 0, &[warning, "\n              run longer, or quote p90\n"], "");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(stdout.matches("few-requests").count(), 2, "{stdout}");
+    // They stand in the line of the second, too.
+    let script = format!(
+        "(head -n 600 {sample}; sleep 2) | {top} --plain",
+        sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/sample.ndjson").display(),
+        top = env!("CARGO_BIN_EXE_cr-top"),
+    );
+    let output = Command::new("bash").args(["-c", &script]).output().expect("ran");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let tick = stdout.lines().find(|line| line.starts_with("t ")).unwrap_or_default();
+    assert!(tick.ends_with("  warnings warm-up-measured"), "{stdout}");
+}

@@ -25,7 +25,7 @@ fn keys_work_while_stdin_is_a_pipe() {
     let file = running(folder.path());
     // An empty line now and then, so that the writer notices that nobody reads any more.
     let mut session =
-        Session::start(&format!("(cat {file}; while echo; do sleep 0.1; done) | $TOP"), (24, 80));
+        Session::start(&format!("(cat {file}; while echo; do sleep 0.1; done) | $TOP"), (28, 80));
     session.shows("● running");
     session.shows("SHARD");
     session.press("?");
@@ -45,7 +45,7 @@ fn keys_work_while_stdin_is_a_pipe() {
 fn quit_gives_the_terminal_back_and_prints_the_summary() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = running(folder.path());
-    let mut session = Session::start(&format!("$TOP {file}"), (24, 80));
+    let mut session = Session::start(&format!("$TOP {file}"), (28, 80));
     session.shows("● running");
     session.press("q");
     let text = session.ends(0);

@@ -43,6 +43,17 @@ pub struct Latencies {
     pub queue: Dist,
 }
 
+/// What a run of a stream came to, once the next one has begun.
+#[derive(Clone, Debug)]
+pub struct Past {
+    /// What its measured part came down to.
+    pub summary: Summary,
+    /// What was to be warned of at its end.
+    pub findings: Vec<Finding>,
+    /// What a gate said after it.
+    pub gate: Option<Gate>,
+}
+
 /// A run as it is now.
 #[derive(Clone, Debug, Default)]
 pub struct Live {
@@ -80,10 +91,14 @@ pub struct Live {
     pub log: Log,
     /// What the measured part comes down to so far; the run's own word once it has ended.
     pub summary: Option<Summary>,
-    /// What earlier runs of the same stream came to, oldest first.
-    pub earlier: VecDeque<Summary>,
+    /// The runs that the same stream held before.
+    pub runs_before: u64,
+    /// What the last of them came to, oldest first.
+    pub earlier: VecDeque<Past>,
     /// What is to be warned of.
     pub findings: Vec<Finding>,
+    /// What a gate says, once the runs that it is from are over.
+    pub gate: Option<Gate>,
     /// The routing tables that the user named, in order of the time they are installed at.
     pub tables: Arc<Vec<RoutingTable>>,
     /// Why nothing has come yet, in words.
@@ -121,7 +136,7 @@ impl Live {
                 self.pass(warning.t_s);
                 self.log.push(warning.t_s, Kind::Warning, format!("{}: {}", warning.name, warning.detail));
             }
-            Event::Gate(gate) => self.gate(gate),
+            Event::Gate(gate) => self.gate = Some(gate.clone()),
             Event::Summary(summary) => {
                 self.phase = Phase::Ended;
                 let end = if summary.complete { "the run is over" } else { "the run was stopped" };
@@ -243,15 +258,6 @@ impl Live {
             plan.imbalance
         );
         self.log.push(plan.t_s, Kind::Plan, text);
-    }
-
-    fn gate(&mut self, gate: &Gate) {
-        let Gate { decision, baseline, candidate, reasons } = gate;
-        // The log is read from its newest entry down.
-        for reason in reasons.iter().rev() {
-            self.log.push(self.t_s, Kind::Gate, reason.clone());
-        }
-        self.log.push(self.t_s, Kind::Gate, format!("{decision}: {candidate} instead of {baseline}"));
     }
 
     fn fault(&mut self, fault: &Fault) {

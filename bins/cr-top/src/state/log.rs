@@ -16,8 +16,6 @@ pub enum Kind {
     Warning,
     /// A routing table was installed.
     Plan,
-    /// What a gate says.
-    Gate,
     /// A request failed.
     Fail,
     /// A line of the stream that is no event.
@@ -34,7 +32,6 @@ impl Kind {
             Kind::Recovery => "recovery",
             Kind::Warning => "warning",
             Kind::Plan => "plan",
-            Kind::Gate => "gate",
             Kind::Fail => "fail",
             Kind::BadLine => "bad line",
             Kind::Note => "note",

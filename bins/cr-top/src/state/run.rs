@@ -6,7 +6,7 @@ use cr_routing::table::RoutingTable;
 use std::sync::Arc;
 
 use super::findings;
-use super::live::{Live, Phase};
+use super::live::{Live, Past, Phase};
 use super::log::Kind;
 
 /// The most summaries of earlier runs of a stream that are kept.
@@ -45,16 +45,17 @@ impl Run {
     /// the last [`MAX_EARLIER`].
     fn next_run(&mut self) {
         self.end();
-        let mut earlier = std::mem::take(&mut self.live.earlier);
-        if let Some(summary) = self.live.summary.take() {
+        let Live { runs_before, summary, findings, gate, earlier, .. } = &mut self.live;
+        let runs_before = *runs_before + 1;
+        let mut earlier = std::mem::take(earlier);
+        if let Some(summary) = summary.take() {
             if earlier.len() == MAX_EARLIER {
                 earlier.pop_front();
             }
-            earlier.push_back(summary);
+            earlier.push_back(Past { summary, findings: std::mem::take(findings), gate: gate.take() });
         }
-        let number = earlier.len() + 1;
-        self.start_over(&format!("run {number} of this stream begins"));
-        self.live.earlier = earlier;
+        self.start_over(&format!("run {} of this stream begins", runs_before + 1));
+        (self.live.earlier, self.live.runs_before) = (earlier, runs_before);
     }
 
     /// Takes over one event that the reader has checked.

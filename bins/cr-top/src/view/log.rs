@@ -62,7 +62,7 @@ fn line<'a>(entry: &Entry, width: usize, look: Look) -> Line<'a> {
         Kind::Fault | Kind::Fail | Kind::BadLine => ("✖", Role::Bad),
         Kind::Recovery => ("●", Role::Good),
         Kind::Warning => ("⚠", Role::Warn),
-        Kind::Plan | Kind::Gate => ("◆", Role::Accent),
+        Kind::Plan => ("◆", Role::Accent),
         Kind::Note => ("·", Role::Dim),
     };
     let times = if entry.times > 1 { format!(" (×{})", count(entry.times)) } else { String::new() };
