@@ -2,6 +2,7 @@
 
 mod support;
 
+use cr_report::events::{Event, Gate};
 use cr_routing::table::{RoutingTable, TableMeta};
 use cr_top::export;
 use cr_top::palette::{Level, Palette};
@@ -95,7 +96,53 @@ fn help_lists_every_key_and_scrolls() {
     let small = frame(&mut app, &ended, (40, 10), look(false));
     assert!(small.contains("General") && !small.contains("On screen"));
     app.apply(cr_top::keys::Action::Last);
-    assert!(frame(&mut app, &ended, (40, 10), look(false)).contains("so far"));
+    assert!(frame(&mut app, &ended, (40, 10), look(false)).contains("newest event"));
+}
+
+#[test]
+fn glyphs_are_explained_without_scrolling() {
+    let ended = live(Sample::default());
+    let mut app = App { help: true, ..App::default() };
+    let text = frame(&mut app, &ended, (80, 24), look(false));
+    for glyph in ["   ◆ ○ ", "   ! ▲ ▼ ", " ▓ ", " ╎ ", " ┆ ", " ╌ "] {
+        assert!(text.contains(glyph), "{glyph:?} is not in\n{text}");
+    }
+    assert!(!text.contains('…'), "{text}");
+}
+
+/// The sample as the second run of a stream that a gate ends.
+fn gated() -> Live {
+    let gate = |decision: &str| {
+        let reasons = vec!["near the knee (102 QPS) the p99 of TTFT is 96 ms lower, which is better".into()];
+        let (baseline, candidate) = ("flat".into(), "cacheroute".into());
+        Event::Gate(Gate { decision: decision.into(), baseline, candidate, reasons })
+    };
+    let mut run = Run::new("gate.ndjson");
+    for _ in 0..2 {
+        for mut event in Sample::default().events() {
+            if let Event::Header(header) = &mut event {
+                (header.qps, header.variant) = (Some(56.5), Some("long".into()));
+            }
+            run.observe(&event);
+        }
+    }
+    run.observe(&gate("enable"));
+    run.refresh();
+    run.live
+}
+
+#[test]
+fn a_gate_s_stream_says_which_run_is_shown_and_what_the_gate_says() {
+    let gated = gated();
+    let mut app = App { view: View::Log, ..App::default() };
+    insta::assert_snapshot!("gate-log-80x24", frame(&mut app, &gated, (80, 24), look(false)));
+    let mut app = App::default();
+    let text = frame(&mut app, &gated, (120, 36), look(false));
+    assert!(
+        text.starts_with(" cacheroute  long  56.5 QPS  run 2  llama-8m on cpu  4 shards  seed 7"),
+        "{text}"
+    );
+    assert!(text.contains("◆ gate: enable, cacheroute instead of flat"), "{text}");
 }
 
 #[test]

@@ -150,14 +150,7 @@ fn table(area: Rect, buffer: &mut Buffer, app: &mut App, runs: &[&Live], look: L
     }
     let time = common_time(runs);
     let blocks: Vec<Option<Blocks>> = runs.iter().map(|run| time.map(|time| Blocks::of(run, time))).collect();
-    let note = match time {
-        Some((from, to)) => format!(
-            "● beyond the noise, · within it: 95 % CI over {BLOCKS} paired blocks of {} of one run each; for policies compare seeds",
-            seconds((to - from) / BLOCKS as f64)
-        ),
-        None => "no time that all runs measured yet".into(),
-    };
-    let foot = Line::from(look.span(Role::Dim, cut(&note, area.width.into())));
+    let foot = fit(about(time, look), " ", area.width.into());
     buffer.set_line(area.x, area.bottom() - 1, &foot, area.width);
     let rows = usize::from(area.height - 2) / 2;
     let first = app.places[View::Compare as usize].fit(Metric::ALL.len(), rows);
@@ -175,6 +168,19 @@ fn table(area: Rect, buffer: &mut Buffer, app: &mut App, runs: &[&Live], look: L
             }
         }
     }
+}
+
+/// What the marks mean, and of what they are worked out.
+fn about<'a>(time: Option<(f64, f64)>, look: Look) -> Vec<Part<'a>> {
+    let Some((from_s, to_s)) = time else {
+        return vec![part(1, [look.span(Role::Dim, "no time that all runs measured yet")])];
+    };
+    let blocks = format!("(95 % CI, {BLOCKS} paired blocks of {})", seconds((to_s - from_s) / BLOCKS as f64));
+    vec![
+        part(9, [look.span(Role::Dim, "● beyond the noise, · within it")]),
+        part(8, [look.span(Role::Dim, blocks)]),
+        part(7, [look.span(Role::Dim, "of one run each; for policies compare seeds")]),
+    ]
 }
 
 fn write(metric: Metric, value: f64) -> String {

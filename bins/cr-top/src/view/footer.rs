@@ -36,7 +36,8 @@ fn keys<'a>(app: &App, live: &Live, look: Look, room: usize) -> Line<'a> {
     if !app.filter.is_empty() {
         parts.push(part(250, [look.span(Role::Warn, format!("filter {:?}", cut(&app.filter, 16)))]));
     }
-    if let Some(range) = app.places[app.view as usize].range().filter(|_| !app.help) {
+    let place = if app.help { app.help_place } else { app.places[app.view as usize] };
+    if let Some(range) = place.range() {
         parts.push(part(240, [look.span(Role::Accent, range)]));
     }
     let shown =

@@ -80,6 +80,16 @@ fn what<'a>(live: &'a Live, look: Look, room: usize) -> Vec<Part<'a>> {
     if header.in_sample {
         parts.insert(3, part(6, [look.span(Role::Warn, "⚠ in-sample table")]));
     }
+    // What runs of one stream differ in stands right behind the policy.
+    if live.runs_before > 0 {
+        parts.insert(1, part(6, [look.span(Role::Dim, format!("run {}", live.runs_before + 1))]));
+    }
+    if let Some(qps) = header.qps {
+        parts.insert(1, part(7, [Span::raw(format!("{} QPS", cr_report::format::rate(qps)))]));
+    }
+    if let Some(variant) = &header.variant {
+        parts.insert(1, part(8, [Span::raw(cut(variant, 24))]));
+    }
     parts
 }
 
@@ -108,8 +118,8 @@ fn pace<'a>(app: &App, live: &Live, look: Look) -> Vec<Part<'a>> {
         Some(expected) => parts.push(part(7, [Span::raw(format!("{}/{}", count(done), count(expected)))])),
         None => parts.push(part(7, look.pair("requests", count(done)))),
     }
-    // Wall time means nothing in a replay.
-    let at_work = app.replay.is_none();
+    // How long it takes to read what is over, or to play it again, says nothing of the run.
+    let at_work = app.replay.is_none() && live.phase == Phase::Running;
     if let Some(left) = live.eta_s().filter(|_| at_work) {
         parts.push(part(5, look.pair("ETA", clock(left))));
     }
@@ -163,16 +173,30 @@ fn notice(live: &Live, width: usize, log_key: usize) -> Option<(Role, String)> {
     if live.phase == Phase::CutShort {
         return Some((Role::Bad, "✖ the stream ended without a summary".into()));
     }
+    if let Some(gate) = &live.gate {
+        let full = format!("◆ gate: {}, {} instead of {}", gate.decision, gate.candidate, gate.baseline);
+        return Some((Role::Accent, shortened(&full, &full, width, log_key)));
+    }
     if let Some(first) = live.findings.first() {
         let role = if first.name == Name::ShardSaturated { Role::Bad } else { Role::Warn };
-        let more = match live.findings.len() {
-            1 => String::new(),
-            n => format!("(1 of {n}) "),
+        let (more, number) = match live.findings.len() {
+            1 => (String::new(), "1 warning".into()),
+            n => (format!("(1 of {n}) "), format!("{n} warnings")),
         };
-        let full = format!("⚠ {more}{}: {}", first.name, first.detail);
-        let fits = Span::raw(full.as_str()).width() <= width;
-        let short = || format!("{} → {log_key}", cut(&full, width.saturating_sub(4)));
-        return Some((role, if fits { full } else { short() }));
+        let names = [format!("⚠ {more}{}", first.name), format!("⚠ {}", first.name)];
+        let full = format!("{}: {}", names[0], first.detail);
+        // A name that is cut says less than a number.
+        let fits = |text: &str| Span::raw(text).width() + 4 <= width;
+        let brief = [(&names[0], &full), (&names[1], &names[1])].into_iter().find(|(name, _)| fits(name));
+        return Some((role, shortened(&full, brief.map_or(&number, |(_, text)| text), width, log_key)));
     }
     live.log.last(Kind::Warning).map(|entry| (Role::Warn, format!("⚠ {}", entry.text)))
+}
+
+/// The text where it fits; else the brief one, as much of it as fits, and the key of the view that tells it in full.
+fn shortened(full: &str, brief: &str, width: usize, log_key: usize) -> String {
+    if Span::raw(full).width() <= width {
+        return full.into();
+    }
+    format!("{} → {log_key}", cut(brief, width.saturating_sub(4)))
 }

@@ -24,14 +24,17 @@ pub fn draw(area: Rect, buffer: &mut Buffer, app: &mut App, live: &Live, look: L
         0 => String::new(),
         n => format!(", {} older dropped", count(n)),
     };
-    let warnings = findings(live, look, usize::from(area.width - 2));
-    // Warnings that hold now stand above what happened, as far as they leave it a third of the room.
-    let shown = warnings.len().min(usize::from(area.height) * 2 / 3);
-    for (row, line) in warnings.iter().take(shown).enumerate() {
+    let width = usize::from(area.width - 2);
+    let mut above = verdict(live, look, width);
+    above.extend(findings(live, look, width));
+    // What holds now stands above what happened, as far as it leaves that a third of the room.
+    let shown = above.len().min(usize::from(area.height) * 2 / 3);
+    for (row, line) in above.iter().take(shown).enumerate() {
         buffer.set_line(area.x + 1, area.y + row as u16, line, area.width - 2);
     }
     let area = Rect { y: area.y + shown as u16, height: area.height - shown as u16, ..area };
-    let heading = format!("{} entries, newest first{dropped}", count(entries.len() as u64));
+    let noun = if entries.len() == 1 { "entry" } else { "entries" };
+    let heading = format!("{} {noun}, newest first{dropped}", count(entries.len() as u64));
     buffer.set_line(area.x + 1, area.y, &Line::from(look.span(Role::Dim, heading)), area.width - 2);
     let rows = usize::from(area.height - 1);
     let first = app.places[View::Log as usize].fit(entries.len(), rows);
@@ -39,6 +42,15 @@ pub fn draw(area: Rect, buffer: &mut Buffer, app: &mut App, live: &Live, look: L
         let line = self::line(entry, usize::from(area.width - 2), look);
         buffer.set_line(area.x + 1, area.y + 1 + row as u16, &line, area.width - 2);
     }
+}
+
+/// What a gate says, and why.
+fn verdict<'a>(live: &Live, look: Look, width: usize) -> Vec<Line<'a>> {
+    let Some(gate) = &live.gate else { return Vec::new() };
+    let head = format!("◆ {}: {} instead of {}", gate.decision, gate.candidate, gate.baseline);
+    let reasons = gate.reasons.iter().flat_map(|reason| wrap(&format!("  {reason}"), width, "    "));
+    let head = Line::from(look.span(Role::Accent, cut(&head, width)));
+    std::iter::once(head).chain(reasons.map(|text| Line::from(Span::raw(text)))).collect()
 }
 
 /// The warnings that hold now, each with its remedy, on as many lines as they take.
