@@ -4,7 +4,7 @@ use cr_routing::table::RoutingTable;
 use std::sync::{Arc, MutexGuard};
 use std::time::Instant;
 
-use crate::ingest::Feed;
+use crate::ingest::{Feed, Until};
 use crate::source::{Follow, Input};
 use crate::state::app::{Replay, Transport};
 use crate::state::live::Live;
@@ -43,13 +43,19 @@ impl Session {
             coming: None,
             player: None,
         };
-        session.feeds = session.read_until(f64::INFINITY);
+        let open = |input: &Input| session.read(input, Until::END);
+        session.feeds = session.inputs.iter().map(open).collect();
         session
     }
 
-    fn read_until(&self, until_s: f64) -> Vec<Feed> {
-        let open = |input: &Input| Feed::open(input.clone(), self.follow, Arc::clone(&self.tables), until_s);
-        self.inputs.iter().map(open).collect()
+    fn read(&self, input: &Input, until: Until) -> Feed {
+        Feed::open(input.clone(), self.follow, Arc::clone(&self.tables), until)
+    }
+
+    /// Reads all inputs anew, up to an instant of the runs that are shown.
+    fn read_until(&self, t_s: f64) -> Vec<Feed> {
+        let runs = self.feeds.iter().map(|feed| feed.run().live.runs_before);
+        self.inputs.iter().zip(runs).map(|(input, runs)| self.read(input, Until { runs, t_s })).collect()
     }
 
     /// The feeds that are shown.

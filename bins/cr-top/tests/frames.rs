@@ -112,10 +112,11 @@ fn glyphs_are_explained_without_scrolling() {
 
 /// The sample as the second run of a stream that a gate ends.
 fn gated() -> Live {
-    let gate = |decision: &str| {
-        let reasons = vec!["near the knee (102 QPS) the p99 of TTFT is 96 ms lower, which is better".into()];
-        let (baseline, candidate) = ("flat".into(), "cacheroute".into());
-        Event::Gate(Gate { decision: decision.into(), baseline, candidate, reasons })
+    let gate = Gate {
+        decision: "enable".into(),
+        baseline: "flat".into(),
+        candidate: "cacheroute".into(),
+        reasons: vec!["near the knee (102 QPS) the p99 of TTFT is 96 ms lower, which is better".into()],
     };
     let mut run = Run::new("gate.ndjson");
     for _ in 0..2 {
@@ -126,7 +127,7 @@ fn gated() -> Live {
             run.observe(&event);
         }
     }
-    run.observe(&gate("enable"));
+    run.observe(&Event::Gate(gate));
     run.refresh();
     run.live
 }
@@ -136,6 +137,12 @@ fn a_gate_s_stream_says_which_run_is_shown_and_what_the_gate_says() {
     let gated = gated();
     let mut app = App { view: View::Log, ..App::default() };
     insta::assert_snapshot!("gate-log-80x24", frame(&mut app, &gated, (80, 24), look(false)));
+    // What has no room is scrolled to.
+    let mut app = App { view: View::Log, ..App::default() };
+    assert!(!frame(&mut app, &gated, (40, 10), look(false)).contains("quote p90"));
+    app.apply(cr_top::keys::Action::Line(9));
+    let text = frame(&mut app, &gated, (40, 10), look(false));
+    assert!(text.contains("quote p90"), "{text}");
     let mut app = App::default();
     let text = frame(&mut app, &gated, (120, 36), look(false));
     assert!(

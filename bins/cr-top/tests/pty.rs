@@ -218,6 +218,24 @@ fn a_replay_can_be_asked_for_and_a_pipe_cannot_be_replayed() {
 }
 
 #[test]
+fn a_replay_of_a_stream_of_several_runs_is_of_the_last() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let runs = [7, 8].map(|seed| Sample { seed, ..Sample::default() }.ndjson());
+    std::fs::write(folder.path().join("runs.ndjson"), runs.concat()).expect("written");
+    let script = format!("cd {} && $TOP runs.ndjson", folder.path().display());
+    let mut session = Session::start(&script, (24, 100));
+    session.shows("■ ended");
+    session.press("0]");
+    session.shows("⏸ replay 1× 10.0 s");
+    session.shows(" t 10.0 s");
+    session.shows(" cacheroute  run 2  llama-8m on cpu  4 shards  seed 8");
+    session.press("l");
+    session.shows("■ ended");
+    session.press("q");
+    session.ends(0);
+}
+
+#[test]
 fn two_files_are_compared() {
     let folder = tempfile::tempdir().expect("a folder");
     for (name, seed) in [("a.ndjson", 7), ("b.ndjson", 8)] {

@@ -59,6 +59,20 @@ struct Shared {
     fault: Mutex<Option<String>>,
 }
 
+/// Up to where a stream is read.
+#[derive(Clone, Copy, Debug)]
+pub struct Until {
+    /// The runs of the stream that are read whole.
+    pub runs: u64,
+    /// The time of the run after them, in seconds.
+    pub t_s: f64,
+}
+
+impl Until {
+    /// To its end.
+    pub const END: Until = Until { runs: 0, t_s: f64::INFINITY };
+}
+
 /// The run time up to which events are taken, in seconds.
 #[derive(Clone, Debug)]
 struct Limit(Arc<AtomicU64>);
@@ -79,8 +93,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Feed {
-    /// Starts to read, up to a run time in seconds; infinity for everything.
-    pub fn open(input: Input, follow: Follow, tables: Arc<Vec<RoutingTable>>, until_s: f64) -> Feed {
+    /// Starts to read.
+    pub fn open(input: Input, follow: Follow, tables: Arc<Vec<RoutingTable>>, until: Until) -> Feed {
         let (name, is_file) = (input.name(), input.is_file());
         let run = Run::new(&name).with_tables(tables);
         let shared = Arc::new(Shared {
@@ -89,12 +103,12 @@ impl Feed {
             reached: AtomicBool::new(false),
             fault: Mutex::new(None),
         });
-        let (limit, stop) = (Limit(Arc::new(AtomicU64::new(until_s.to_bits()))), Stop::default());
+        let (limit, stop) = (Limit(Arc::new(AtomicU64::new(until.t_s.to_bits()))), Stop::default());
         let (sender, receiver) = sync_channel(QUEUE);
-        let (until, stopped) = (limit.clone(), stop.clone());
+        let (until_s, stopped) = (limit.clone(), stop.clone());
         thread::spawn(move || {
             let line = Line::new(source::spawn(input, follow, stopped.clone()));
-            parse::Parser::new(name, until, sender).run(&line, &stopped);
+            parse::Parser::new(name, until_s, until.runs, sender).run(&line, &stopped);
         });
         let folder = fold::Folder::new(Arc::clone(&shared));
         let thread = thread::spawn(move || folder.run(&receiver));

@@ -24,16 +24,19 @@ struct Done;
 pub(super) struct Parser {
     name: String,
     limit: Limit,
+    /// Runs of the stream that the limit does not hold for: all of them pass.
+    before: u64,
     sender: SyncSender<Step>,
     batch: Vec<Event>,
     /// An event beyond the limit.
     held: Option<Event>,
-    has_header: bool,
+    /// Runs that have begun.
+    runs: u64,
 }
 
 impl Parser {
-    pub(super) fn new(name: String, limit: Limit, sender: SyncSender<Step>) -> Parser {
-        Parser { name, limit, sender, batch: Vec::new(), held: None, has_header: false }
+    pub(super) fn new(name: String, limit: Limit, before: u64, sender: SyncSender<Step>) -> Parser {
+        Parser { name, limit, before, sender, batch: Vec::new(), held: None, runs: 0 }
     }
 
     /// Parses until the input ends, is unusable, or nobody listens.
@@ -61,11 +64,11 @@ impl Parser {
                 self.flush()?;
                 line.set_patience(PATIENCE);
                 match line.take_signal() {
-                    None if self.has_header => self.send(Step::Reached),
+                    None if self.runs > 0 => self.send(Step::Reached),
                     None => Ok(()),
                     Some(Signal::Restart(why)) => {
                         *reader = EventReader::growing(Tap::new(line), &self.name);
-                        self.has_header = false;
+                        self.runs = 0;
                         self.send(Step::Restart(why))
                     }
                     Some(Signal::Note(note)) => self.send(Step::Note(note)),
@@ -78,7 +81,7 @@ impl Parser {
 
     /// Puts an event into the batch.
     fn take(&mut self, event: Event) -> Result<(), Done> {
-        self.has_header |= matches!(event, Event::Header(_));
+        self.runs += u64::from(matches!(event, Event::Header(_)));
         if self.is_beyond(&event) {
             self.held = Some(event);
             return Ok(());
@@ -88,7 +91,7 @@ impl Parser {
     }
 
     fn is_beyond(&self, event: &Event) -> bool {
-        event.t_s().is_some_and(|t_s| t_s > self.limit.get())
+        self.runs > self.before && event.t_s().is_some_and(|t_s| t_s > self.limit.get())
     }
 
     /// Takes a held event once the limit has passed it.
@@ -107,7 +110,7 @@ impl Parser {
     /// A line that is no event: counted, unless nothing valid came before it.
     fn bad(&mut self, error: &ReadError) -> Result<(), Done> {
         self.flush()?;
-        if self.has_header {
+        if self.runs > 0 {
             return self.send(Step::BadLine(error.to_string()));
         }
         self.fail(format!("{error}; is this the output of cr-serve run?"))
@@ -115,7 +118,7 @@ impl Parser {
 
     /// Nothing follows. An input without any event is of no use.
     fn end(&mut self) -> Result<(), Done> {
-        if !self.has_header {
+        if self.runs == 0 {
             let hint = "pipe cr-serve run into cr-top, or name a file of events";
             return self.fail(format!("{}: no events, the input is empty; {hint}", self.name));
         }

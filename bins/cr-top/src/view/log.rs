@@ -25,22 +25,17 @@ pub fn draw(area: Rect, buffer: &mut Buffer, app: &mut App, live: &Live, look: L
         n => format!(", {} older dropped", count(n)),
     };
     let width = usize::from(area.width - 2);
-    let mut above = verdict(live, look, width);
-    above.extend(findings(live, look, width));
-    // What holds now stands above what happened, as far as it leaves that a third of the room.
-    let shown = above.len().min(usize::from(area.height) * 2 / 3);
-    for (row, line) in above.iter().take(shown).enumerate() {
-        buffer.set_line(area.x + 1, area.y + row as u16, line, area.width - 2);
-    }
-    let area = Rect { y: area.y + shown as u16, height: area.height - shown as u16, ..area };
+    // What holds now stands above what happened.
+    let mut lines = verdict(live, look, width);
+    lines.extend(findings(live, look, width));
     let noun = if entries.len() == 1 { "entry" } else { "entries" };
     let heading = format!("{} {noun}, newest first{dropped}", count(entries.len() as u64));
-    buffer.set_line(area.x + 1, area.y, &Line::from(look.span(Role::Dim, heading)), area.width - 2);
-    let rows = usize::from(area.height - 1);
-    let first = app.places[View::Log as usize].fit(entries.len(), rows);
-    for (row, entry) in entries.iter().skip(first).take(rows).enumerate() {
-        let line = self::line(entry, usize::from(area.width - 2), look);
-        buffer.set_line(area.x + 1, area.y + 1 + row as u16, &line, area.width - 2);
+    lines.push(Line::from(look.span(Role::Dim, heading)));
+    let rows = usize::from(area.height);
+    let first = app.places[View::Log as usize].fit(lines.len() + entries.len(), rows);
+    let entries = entries.into_iter().map(|entry| line(entry, width, look));
+    for (y, line) in (area.top()..area.bottom()).zip(lines.into_iter().chain(entries).skip(first)) {
+        buffer.set_line(area.x + 1, y, &line, area.width - 2);
     }
 }
 
