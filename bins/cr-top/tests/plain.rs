@@ -229,6 +229,9 @@ fn a_stream_of_several_runs_prints_each() {
     let text =
         Sample { seed: 7, ..Sample::default() }.ndjson() + &Sample { seed: 8, ..Sample::default() }.ndjson();
     check(&piped(text.as_bytes(), &["--plain"]), 0, &["cacheroute, seed 7", "cacheroute, seed 8"], "");
+    // A bad line of the first is not forgotten over the second.
+    let bad = piped(text.replacen("\n", "\nno event\n", 1).as_bytes(), &["--once"]);
+    check(&bad, 0, &["bad lines: 1, the last one <stdin>:2: "], "");
     let json = piped(text.as_bytes(), &["--once", "--format", "json"]);
     assert_eq!(String::from_utf8_lossy(&json.stdout).lines().count(), 2);
 }

@@ -65,8 +65,10 @@ pub struct Live {
     pub phase: Phase,
     /// The latest run time in seconds.
     pub t_s: f64,
-    /// Wall time since the first event was read, in seconds.
+    /// Wall time that the run was watched for, in seconds.
     pub wall_s: f64,
+    /// Requests that had come to an end before.
+    pub done_unwatched: u64,
     /// Valid lines read.
     pub events: u64,
     /// Requests finished, warm-up and planning included.
@@ -168,10 +170,13 @@ impl Live {
         Some((self.done_requests() as f64 / expected as f64).min(1.0))
     }
 
-    /// Wall seconds left at the pace so far; `None` where that cannot be told.
+    /// Wall seconds left at the pace of what was watched; `None` where that cannot be told.
     pub fn eta_s(&self) -> Option<f64> {
-        let progress = self.progress().filter(|p| *p > 0.0 && *p < 1.0)?;
-        (self.phase == Phase::Running).then(|| self.wall_s * (1.0 - progress) / progress)
+        let expected = self.header.as_ref()?.requests_expected?;
+        let done = self.done_requests();
+        let (left, watched) = (expected.saturating_sub(done), done.saturating_sub(self.done_unwatched));
+        (self.phase == Phase::Running && left > 0 && watched > 0)
+            .then(|| self.wall_s * left as f64 / watched as f64)
     }
 
     /// The stream is over. Without a summary before, the run was cut short.
@@ -193,20 +198,6 @@ impl Live {
     }
 
     fn start(&mut self, header: &Header) {
-        if let Some(before) = &self.header {
-            // A suite's stream holds its runs one after the other: what the last one left is put away.
-            let ended = format!("{}, seed {} is over; the next run begins", before.policy, before.seed);
-            *self = Live {
-                name: std::mem::take(&mut self.name),
-                tables: Arc::clone(&self.tables),
-                phase: Phase::Running,
-                wall_s: self.wall_s,
-                events: self.events,
-                bad_lines: self.bad_lines,
-                ..Live::default()
-            };
-            self.log.push(0.0, Kind::Note, ended);
-        }
         self.fleet = Fleet::new(header.shards, header.kv_blocks);
         self.series = Series::of_fleet(header.shards);
         self.header = Some(header.clone());
@@ -275,26 +266,5 @@ impl Live {
         let text = format!("shard {} is {}{rerouted}", fault.shard, fault.kind);
         let kind = if fault.kind == "up" { Kind::Recovery } else { Kind::Fault };
         self.log.push(fault.t_s, kind, text);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use cr_report::events::Plan;
-
-    #[test]
-    fn the_next_run_of_a_stream_starts_afresh() {
-        let header =
-            |seed: u64| Event::Header(Header { policy: "flat".into(), seed, shards: 2, ..Header::default() });
-        let plan =
-            Plan { t_s: 9.0, admitted_keys: 1, moved_keys: 0, churn: 0.0, imbalance: 1.0, cold_rate: 0.0 };
-        let mut live = Live::new("suite.ndjson");
-        for event in [header(1), Event::Plan(plan), header(2)] {
-            live.observe(&event);
-        }
-        assert_eq!(live.header.as_ref().map(|header| header.seed), Some(2));
-        assert_eq!((live.t_s, live.plans.len(), live.events), (0.0, 0, 3));
-        assert_eq!((live.name.as_str(), live.phase), ("suite.ndjson", Phase::Running));
     }
 }

@@ -45,8 +45,9 @@ impl Run {
     /// the last [`MAX_EARLIER`].
     fn next_run(&mut self) {
         self.end();
-        let Live { runs_before, summary, findings, gate, earlier, .. } = &mut self.live;
-        let runs_before = *runs_before + 1;
+        let Live { runs_before, summary, findings, gate, earlier, bad_lines, log, .. } = &mut self.live;
+        let (runs_before, bad_lines) = (*runs_before + 1, *bad_lines);
+        let last_bad_line = log.last(Kind::BadLine).map(|entry| entry.text.clone());
         let mut earlier = std::mem::take(earlier);
         if let Some(summary) = summary.take() {
             if earlier.len() == MAX_EARLIER {
@@ -56,6 +57,11 @@ impl Run {
         }
         self.start_over(&format!("run {} of this stream begins", runs_before + 1));
         (self.live.earlier, self.live.runs_before) = (earlier, runs_before);
+        // They are the stream's, not a run's.
+        self.live.bad_lines = bad_lines;
+        if let Some(text) = last_bad_line {
+            self.live.log.push(0.0, Kind::BadLine, text);
+        }
     }
 
     /// Takes over one event that the reader has checked.
@@ -96,5 +102,28 @@ impl Run {
             self.live.summary = Some(aggregator.summary(false));
         }
         self.live.findings = findings::check(&self.live);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cr_report::events::{Header, Plan};
+
+    #[test]
+    fn the_next_run_of_a_stream_starts_afresh() {
+        let header =
+            |seed: u64| Event::Header(Header { policy: "flat".into(), seed, shards: 2, ..Header::default() });
+        let plan =
+            Plan { t_s: 9.0, admitted_keys: 1, moved_keys: 0, churn: 0.0, imbalance: 1.0, cold_rate: 0.0 };
+        let mut run = Run::new("suite.ndjson");
+        for event in [header(1), Event::Plan(plan), header(2)] {
+            run.observe(&event);
+        }
+        let live = &run.live;
+        assert_eq!(live.header.as_ref().map(|header| header.seed), Some(2));
+        assert_eq!((live.t_s, live.plans.len(), live.runs_before), (0.0, 0, 1));
+        assert_eq!((live.name.as_str(), live.phase), ("suite.ndjson", Phase::Running));
+        assert_eq!(live.earlier.iter().map(|past| past.summary.seed).collect::<Vec<_>>(), [1]);
     }
 }

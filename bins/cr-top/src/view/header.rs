@@ -134,7 +134,7 @@ fn pace<'a>(app: &App, live: &Live, look: Look) -> Vec<Part<'a>> {
     if live.failed > 0 {
         parts.push(part(9, [look.span(Role::Bad, format!("✖ {} failed", count(live.failed)))]));
     }
-    if at_work {
+    if at_work && live.wall_s > 0.0 {
         parts.push(part(2, look.pair("wall", seconds(live.wall_s))));
     }
     parts
