@@ -107,8 +107,8 @@ impl Feed {
         let (sender, receiver) = sync_channel(QUEUE);
         let (until_s, stopped) = (limit.clone(), stop.clone());
         thread::spawn(move || {
-            let line = Line::new(source::spawn(input, follow, stopped.clone()));
-            parse::Parser::new(name, until_s, until.runs, sender).run(&line, &stopped);
+            let parser = parse::Parser::new(&input, until_s, until.runs, sender);
+            parser.run(&Line::new(source::spawn(input, follow, stopped.clone())), &stopped);
         });
         let folder = fold::Folder::new(Arc::clone(&shared));
         let thread = thread::spawn(move || folder.run(&receiver));

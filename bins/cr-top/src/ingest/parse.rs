@@ -8,8 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use super::{Limit, Step};
-use crate::source::Stop;
 use crate::source::tap::{Line, Signal, Tap};
+use crate::source::{Input, Stop};
 
 /// Events of one batch at most.
 const BATCH: usize = 1024;
@@ -23,6 +23,8 @@ struct Done;
 
 pub(super) struct Parser {
     name: String,
+    /// A file says when all that there is of it was read, a pipe does not.
+    is_file: bool,
     limit: Limit,
     /// Runs of the stream that the limit does not hold for: all of them pass.
     before: u64,
@@ -35,8 +37,9 @@ pub(super) struct Parser {
 }
 
 impl Parser {
-    pub(super) fn new(name: String, limit: Limit, before: u64, sender: SyncSender<Step>) -> Parser {
-        Parser { name, limit, before, sender, batch: Vec::new(), held: None, runs: 0 }
+    pub(super) fn new(input: &Input, limit: Limit, before: u64, sender: SyncSender<Step>) -> Parser {
+        let (name, is_file) = (input.name(), input.is_file());
+        Parser { name, is_file, limit, before, sender, batch: Vec::new(), held: None, runs: 0 }
     }
 
     /// Parses until the input ends, is unusable, or nobody listens.
@@ -62,10 +65,12 @@ impl Parser {
             Err(error) => self.bad(&error),
             Ok(None) => {
                 self.flush()?;
-                line.set_patience(PATIENCE);
+                let waited = line.set_patience(PATIENCE) == PATIENCE;
                 match line.take_signal() {
-                    None if self.runs > 0 => self.send(Step::Reached),
-                    None => Ok(()),
+                    Some(Signal::Dry) if self.runs > 0 => self.send(Step::Reached),
+                    // At once this may only mean that reading is slower than parsing.
+                    None if self.runs > 0 && waited && !self.is_file => self.send(Step::Reached),
+                    Some(Signal::Dry) | None => Ok(()),
                     Some(Signal::Restart(why)) => {
                         *reader = EventReader::growing(Tap::new(line), &self.name);
                         self.runs = 0;
@@ -142,5 +147,48 @@ impl Parser {
 
     fn send(&self, step: Step) -> Result<(), Done> {
         self.sender.send(step).map_err(|_| Done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Until;
+    use super::*;
+    use crate::source::Message;
+    use cr_report::events::{Header, SCHEMA};
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicU64;
+    use std::sync::mpsc::sync_channel;
+
+    /// What is handed on of an input whose bytes cease for a while, before and after it says that there are no more.
+    fn steps(input: Input) -> [Vec<Step>; 2] {
+        let ((bytes, receiver), (sender, steps)) = (sync_channel(8), sync_channel(8));
+        let stop = Stop::default();
+        let stopped = stop.clone();
+        let thread = thread::spawn(move || {
+            let limit = Limit(Arc::new(AtomicU64::new(Until::END.t_s.to_bits())));
+            Parser::new(&input, limit, 0, sender).run(&Line::new(receiver), &stopped);
+        });
+        let header = Header { schema: SCHEMA.into(), shards: 1, block_tokens: 16, ..Header::default() };
+        let header = serde_json::to_string(&Event::Header(header)).expect("JSON") + "\n";
+        bytes.send(Message::Bytes(header.into())).expect("sent");
+        thread::sleep(PATIENCE * 4);
+        let before = steps.try_iter().collect();
+        bytes.send(Message::Dry).expect("sent");
+        thread::sleep(PATIENCE * 4);
+        let after = steps.try_iter().collect();
+        stop.set();
+        thread.join().expect("ended");
+        [before, after]
+    }
+
+    #[test]
+    fn a_file_whose_reader_is_slow_is_not_read_to_its_end() {
+        let [before, after] = steps(Input::File("run.ndjson".into()));
+        assert!(matches!(before[..], [Step::Events(_)]), "{before:?}");
+        assert!(matches!(after[..], [Step::Reached]), "{after:?}");
+        // Of a pipe nothing better is known than that nothing comes.
+        let [before, _] = steps(Input::Stdin);
+        assert!(matches!(before[..], [Step::Events(_), Step::Reached, ..]), "{before:?}");
     }
 }

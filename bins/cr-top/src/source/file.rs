@@ -18,10 +18,14 @@ pub fn read(path: &Path, follow: Follow, stop: &Stop, sender: &Sender) -> Option
     };
     let mut buffer = vec![0; CHUNK_BYTES];
     let mut position = 0u64;
+    let mut is_dry = false;
     loop {
         match file.read(&mut buffer) {
             Ok(0) if follow == Follow::Once => return sender.send(Message::End).ok(),
             Ok(0) => {
+                if !std::mem::replace(&mut is_dry, true) {
+                    sender.send(Message::Dry).ok()?;
+                }
                 pause(stop)?;
                 if let Some(reason) = began_anew(path, &file, position) {
                     let Ok(new) = File::open(path) else { continue };
@@ -30,7 +34,7 @@ pub fn read(path: &Path, follow: Follow, stop: &Stop, sender: &Sender) -> Option
                 }
             }
             Ok(n) => {
-                position += n as u64;
+                (position, is_dry) = (position + n as u64, false);
                 sender.send(Message::Bytes(buffer[..n].to_vec())).ok()?;
             }
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
@@ -111,6 +115,7 @@ mod tests {
             match message {
                 Message::Bytes(bytes) => text.push_str(&String::from_utf8_lossy(&bytes)),
                 Message::Restart(why) => restarts.push(why),
+                Message::Dry => {}
                 Message::Note(note) => text.push_str(&format!("[{note}]")),
                 other => panic!("{other:?}"),
             }

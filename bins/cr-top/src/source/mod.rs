@@ -67,6 +67,8 @@ pub enum Message {
     Bytes(Vec<u8>),
     /// The file was replaced or cut; what follows is a new stream. With the reason in words.
     Restart(&'static str),
+    /// The file was read to its present end.
+    Dry,
     /// Why nothing comes, in words.
     Note(String),
     /// Reading failed, in one sentence.

@@ -13,6 +13,8 @@ use super::Message;
 pub enum Signal {
     /// A new stream follows.
     Restart(&'static str),
+    /// All that there is of a file so far was handed on.
+    Dry,
     /// Why nothing comes.
     Note(String),
     /// Reading failed.
@@ -35,9 +37,9 @@ impl Line {
         Rc::new(Line { receiver, signal: RefCell::new(None), patience: Cell::new(Duration::ZERO) })
     }
 
-    /// How long the tap waits for bytes before it says that there are none.
-    pub fn set_patience(&self, patience: Duration) {
-        self.patience.set(patience);
+    /// How long the tap waits for bytes before it says that there are none; returns how long it did so far.
+    pub fn set_patience(&self, patience: Duration) -> Duration {
+        self.patience.replace(patience)
     }
 
     /// Takes what came besides bytes.
@@ -54,6 +56,7 @@ impl Line {
             Ok(Message::Bytes(bytes)) => return Some(bytes),
             Err(RecvTimeoutError::Timeout) => return None,
             Ok(Message::Restart(why)) => Signal::Restart(why),
+            Ok(Message::Dry) => Signal::Dry,
             Ok(Message::Note(note)) => Signal::Note(note),
             Ok(Message::Failed(what)) => Signal::Failed(what),
             Ok(Message::End) | Err(RecvTimeoutError::Disconnected) => Signal::End,
