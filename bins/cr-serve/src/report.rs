@@ -24,6 +24,11 @@ pub(crate) fn reserve(path: &Path) {
         .for_each(|file| cr_cli::input::reserve(file));
 }
 
+/// Whether a folder has the report of a suite that came to its end: half of another one does not take its place.
+pub(crate) fn is_finished(dir: &Path) -> bool {
+    cr_report::load_result(dir).is_ok_and(|result| result.complete())
+}
+
 /// The report of a single run.
 pub(crate) fn one_run(dir: &Path, outcome: &Outcome, started: SystemTime) -> anyhow::Result<()> {
     let run = RunReport::of(&outcome.aggregator, outcome.stopped.is_none());

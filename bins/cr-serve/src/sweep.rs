@@ -53,9 +53,16 @@ fn suite(
     common.note(setting(&sweep));
     let refine = args.making.refine.map(|share| format!(" --refine {}%", 100.0 * share)).unwrap_or_default();
     let command = format!("cr-serve {verb} {} --report {}{instead}{refine}", args.suite, dir.display());
-    let stopped = Suited { sweep: &sweep, dir: &dir, args: &args.making, common, interrupt: &interrupt }
-        .make(events, SuiteReport { commands: vec![command], ..sweep.report() })?;
-    anstream::stdout().write_all(report::answer(&dir)?.as_bytes())?;
+    let keeps = report::is_finished(&dir);
+    let stopped =
+        Suited { sweep: &sweep, dir: &dir, args: &args.making, common, interrupt: &interrupt, keeps }
+            .make(events, SuiteReport { commands: vec![command], ..sweep.report() })?;
+    if stopped.is_some() && keeps {
+        let dir = dir.display();
+        common.note(format!("the finished report in {dir} was left as it is; what was made until now is in its {JOURNAL}, and the next sweep goes on there"));
+    } else {
+        anstream::stdout().write_all(report::answer(&dir)?.as_bytes())?;
+    }
     match stopped {
         None => Ok(Exit::Done),
         Some(Stop::Interrupted) => Ok(Exit::Interrupted),
@@ -98,6 +105,8 @@ struct Suited<'a> {
     args: &'a MakingArgs,
     common: &'a CommonArgs,
     interrupt: &'a Interrupt,
+    /// The folder has a finished report, which only another finished one replaces.
+    keeps: bool,
 }
 
 impl Suited<'_> {
@@ -111,6 +120,9 @@ impl Suited<'_> {
         // Events of several runs at once would mix in one file.
         let alone = events.is_some() || !sweep.parallel();
         let board = Board::new(sweep, self.common, events, alone, |runs| {
+            if self.keeps {
+                return Ok(());
+            }
             let partial = SuiteReport { runs, ..frame.clone() };
             report::write(dir, &partial, sweep.engine().device(), started)
         });
@@ -126,7 +138,9 @@ impl Suited<'_> {
         let made = made.map_err(crate::run::classify)?;
         let expected_runs = frame.expected_runs.map(|runs| runs + made.refined as u64);
         let report = SuiteReport { runs: made.runs, expected_runs, ..frame.clone() };
-        report::write(dir, &report, sweep.engine().device(), started)?;
+        if made.stopped.is_none() || !self.keeps {
+            report::write(dir, &report, sweep.engine().device(), started)?;
+        }
         if made.stopped.is_none() && !sweep.repeatable() {
             drop(board);
             journal.remove().with_context(|| format!("cannot remove {}", path.display()))?;

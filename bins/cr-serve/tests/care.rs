@@ -1,6 +1,6 @@
 //! What is dear to users: files that are there already, and a word where something is not as it seems.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -143,4 +143,63 @@ fn what_is_not_as_it_seems_is_said() {
     let summary: serde_json::Value =
         serde_json::from_slice(&output.stdout).expect("what was measured is told");
     assert_eq!((&summary["complete"], &summary["requests"]["completed"]), (&false.into(), &2.into()));
+}
+
+/// A simulated suite of one rate; `requests` decide how long it takes.
+fn suite(requests: u64) -> String {
+    format!(
+        r#"
+schema = "cacheroute.suite/1"
+name = "care"
+title = "A suite of {requests} requests"
+policies = ["flat", "sticky"]
+baseline = "flat"
+candidate = "sticky"
+seeds = [1, 2, 3, 4, 5, 6]
+[load]
+qps = [40]
+[fleet]
+shards = 4
+[engine]
+kind = "sim"
+cost = "8b-h100"
+[workload]
+requests = {requests}
+output_tokens = 20
+popularity = {{ model = "zipf", keys = 20, alpha = 1.0 }}
+arrivals = {{ qps = 1.0 }}
+prompt = [{{ scope = "key", tokens = 200 }}, {{ scope = "request", tokens = 50 }}]
+"#
+    )
+}
+
+#[cfg(unix)]
+#[test]
+fn half_a_report_does_not_take_the_place_of_a_finished_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, report) = (folder.path().join("suite.toml"), folder.path().join("report"));
+    let args = ["sweep", text(&file), "--report", text(&report), "--jobs", "1"];
+    std::fs::write(&file, suite(200)).expect("is written");
+    let output = cr_serve(&args);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let finished = std::fs::read_to_string(report.join("report.md")).expect("was written");
+    std::fs::write(&file, suite(400_000)).expect("is written");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_cr-serve"))
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    // Once it says what it runs, it hears signals.
+    let mut stderr = BufReader::new(child.stderr.take().expect("is piped"));
+    let mut first = String::new();
+    stderr.read_line(&mut first).expect("says something");
+    assert!(first.starts_with("suite care"), "{first}");
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill exists");
+    assert!(killed.success());
+    let rest = std::io::read_to_string(stderr).expect("is text");
+    assert_eq!(child.wait().expect("ends").code(), Some(130), "{rest}");
+    assert!(rest.contains("was left as it is"), "{rest}");
+    assert_eq!(std::fs::read_to_string(report.join("report.md")).expect("is there"), finished);
 }

@@ -1,7 +1,7 @@
 //! A simulated fleet, the trace's parsing included: requests a second.
 //!
 //! `conversation` is the Mooncake conversation trace where `CR_TRACES` names a folder that has it, on 8 shards of 4,000
-//! blocks of 512 tokens; `conversation_parsed` is the fleet alone, its requests in memory. `chat` needs no file: short prompts, blocks of 16 tokens. `primary` is a cell of the paper's primary
+//! blocks of 512 tokens; `conversation_parsed` is the fleet alone, its requests in memory, and `conversation_again` the fleet that serves requests which were served before. `chat` needs no file: short prompts, blocks of 16 tokens. `primary` is a cell of the paper's primary
 //! suite, generation included: 30 shards of 40,071 blocks of 16 tokens, 128 keys, prompts of four segments, a plan from the
 //! first quarter. `primary_stepwise` is the same on the simulator's slow twin.
 
@@ -82,6 +82,21 @@ fn conversation(bencher: Bencher<'_, '_>, policy: &str) {
 
 #[divan::bench(args = ["flat", "round-robin", "sticky"])]
 fn conversation_parsed(bencher: Bencher<'_, '_>, policy: &str) {
+    let Some(trace) = conversation_trace() else { return };
+    let trace: Vec<Request> = trace.collect();
+    // As they come from a parser: nothing has been computed of their prompts yet.
+    let fresh = |request: &Request| {
+        Arc::new(Request { prompt: request.prompt.iter().cloned().collect(), ..request.clone() })
+    };
+    bencher
+        .counter(ItemsCount::new(trace.len()))
+        .with_inputs(|| trace.iter().map(fresh).collect::<Vec<_>>())
+        .bench_values(|trace| serve(trace.into_iter().map(Ok), policy, 8, 512, 4000));
+}
+
+/// The same requests once more, as a suite serves them policy by policy.
+#[divan::bench(args = ["flat", "round-robin", "sticky"])]
+fn conversation_again(bencher: Bencher<'_, '_>, policy: &str) {
     let Some(trace) = conversation_trace() else { return };
     let trace: Vec<Arc<Request>> = trace.map(Arc::new).collect();
     bencher.counter(ItemsCount::new(trace.len())).bench(|| {

@@ -254,10 +254,7 @@ impl Record {
 
     /// Whether all runs were made and came to their end.
     pub fn complete(&self) -> bool {
-        let made = self.file.runs.len() as u64;
-        made > 0
-            && made >= self.file.expected_runs.unwrap_or(0)
-            && self.file.runs.iter().all(|run| run.complete)
+        self.file.complete()
     }
 }
 

@@ -71,6 +71,12 @@ impl ResultFile {
         objective::all(self.slo, &self.design.objectives)
     }
 
+    /// Whether all runs were made and came to their end.
+    pub fn complete(&self) -> bool {
+        let made = self.runs.len() as u64;
+        made > 0 && made >= self.expected_runs.unwrap_or(0) && self.runs.iter().all(|run| run.complete)
+    }
+
     /// Whether a run is at a rung of the ladder, and not at a rate that a refinement added.
     pub fn on_ladder(&self, run: &Summary) -> bool {
         is_rung(run, &self.design.ladder_qps)
