@@ -1,7 +1,8 @@
 //! The routers: each has a policy, a random stream and a view of its own; all have the same tables.
 //!
 //! Requests are dealt to the routers in turn, by their place in the trace, and a request that is sent again goes through the
-//! router that had it. Router 0 draws from the stream `policy`, router n from `policy/n`.
+//! router that had it. Router 0 draws from the stream `policy`, router n from `policy/n`. An oracle is one router, however many share the
+//! fleet.
 
 use crate::lag::{Lag, Sent};
 use cr_report::events::Plan;
@@ -54,6 +55,8 @@ impl Routers {
             let policy = policy::build_tuned(name, config, tuning)?;
             Ok(Router { policy, rng: stream(seed, &purpose), sent: Sent::default() })
         };
+        // What one router of an oracle learns, all know at once.
+        let routers = if policy::is_oracle(name) { 1 } else { routers };
         Ok(Routers {
             routers: (0..routers.max(1)).map(router).collect::<Result<_, PolicyError>>()?,
             flat: Flat,

@@ -284,6 +284,15 @@ fn one_router_with_a_true_view_is_the_default_to_the_byte() {
 }
 
 #[test]
+fn an_oracle_knows_what_every_router_sent() {
+    let trace = steady(200, 7, 0.004);
+    let places = |policy, routers| served(&Setting { routers, ..Setting::new(policy, 3) }.run(&trace).1);
+    assert_eq!(places("lru-oracle", 4), places("lru-oracle", 1));
+    // Where each router has an index of its own, it makes a difference.
+    assert_ne!(places("preble", 4), places("preble", 1));
+}
+
+#[test]
 fn a_week_of_silence_does_not_fill_the_disk() {
     let week = 7.0 * 86_400.0;
     let trace = [request(0, 0.0, &[("k:a", 64)], 1), request(1, week, &[("k:a", 64)], 1)];

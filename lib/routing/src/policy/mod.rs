@@ -32,7 +32,9 @@ pub use ladder::{Ladder, Rung};
 pub use least_loaded::LeastLoaded;
 pub use lru_oracle::LruOracle;
 pub use preble::{Preble, PrebleTuning, Redirect};
-pub use registry::{PolicyConfig, PolicyError, PolicyTuning, build, build_tuned, names, routes_by_table};
+pub use registry::{
+    PolicyConfig, PolicyError, PolicyTuning, build, build_tuned, is_oracle, names, routes_by_table,
+};
 pub use ring::{DEFAULT_VNODES, Ring};
 pub use round_robin::RoundRobin;
 pub use sticky::Sticky;

@@ -186,6 +186,11 @@ pub fn routes_by_table(name: &str) -> bool {
     name == "cacheroute" || name == "affinity" || name.starts_with("affinity+")
 }
 
+/// Whether a policy of this name knows what no router could: routers that share a fleet share its state, too.
+pub fn is_oracle(name: &str) -> bool {
+    name == "lru-oracle"
+}
+
 /// Makes a policy by name, with the published assumptions.
 ///
 /// # Errors
