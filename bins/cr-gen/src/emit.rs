@@ -18,8 +18,7 @@ enum Sink {
 }
 
 impl Sink {
-    fn open(args: &OutArgs, header: &TraceHeader) -> anyhow::Result<Sink> {
-        let output = Output::create(Some(&args.output))?;
+    fn open(output: Output, args: &OutArgs, header: &TraceHeader) -> anyhow::Result<Sink> {
         Ok(match args.format {
             TraceFormat::Native => Sink::Native(TraceWriter::with_header(output, header)?),
             TraceFormat::Mooncake => {
@@ -56,7 +55,13 @@ pub(crate) fn emit(
     common: &CommonArgs,
 ) -> anyhow::Result<Exit> {
     let interrupt = Interrupt::install()?;
-    let mut sink = Sink::open(out, header)?;
+    let output = Output::create(Some(&out.output))?;
+    let mut requests = requests.peekable();
+    // What the output held stays until there is a request.
+    if let Some(Err(error)) = requests.next_if(Result::is_err) {
+        return Err(error);
+    }
+    let mut sink = Sink::open(output, out, header)?;
     let progress = Progress::new(common, "writing", "requests", header.requests);
     let mut written = 0;
     for request in requests {

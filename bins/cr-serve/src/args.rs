@@ -311,7 +311,7 @@ pub(crate) struct OutputArgs {
     /// Write the events to this file
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<String>,
-    /// What stdout gets [default: text on a terminal or with --output, else events]
+    /// What stdout gets [default: text on a terminal, with --output or with --report, else events]
     #[arg(long, value_enum)]
     pub(crate) format: Option<Format>,
     /// Write a report with plots into this folder

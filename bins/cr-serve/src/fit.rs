@@ -2,10 +2,9 @@
 
 use clap::Args;
 use cr_cli::signals::Interrupt;
-use cr_cli::{CommonArgs, Exit, InputContext, Output, Progress, bad_input, quantity};
+use cr_cli::{CommonArgs, Exit, Output, Progress, bad_input, quantity};
 use cr_replay::appended;
 use cr_replay::fit::{Evaluation, FitSpec, Fitted, Searching, fit};
-use cr_replay::suite::Suite;
 use std::fmt::Write as _;
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -35,7 +34,7 @@ pub(crate) fn run(args: &FitArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
     let spec = FitSpec::from_toml(&text, &args.fit).map_err(bad_input)?;
     let path = Path::new(&args.fit).parent().unwrap_or(Path::new("")).join(&spec.suite);
     let path = path.display().to_string();
-    let suite = Suite::from_toml(&cr_cli::input::read_to_string(&path)?, &path).bad_input()?;
+    let suite = crate::sweep::read(&path)?;
     let (known, mut output) = match args.output.as_deref() {
         Some(path) if path != "-" && !args.restart => {
             let (known, file) = resumed(path)?;

@@ -61,8 +61,8 @@ pub(crate) struct GateArgs {
     /// Give up requests not finished this long after their arrival
     #[arg(long, value_name = "TIME", value_parser = quantity::seconds)]
     timeout: Option<f64>,
-    /// Replays of each policy at each rate
-    #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    /// Replays of each policy at each rate, at least 2: one has no interval
+    #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u32).range(2..=1000))]
     replicates: u32,
     /// Differences up to this share of the baseline's value count as none
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = quantity::share)]

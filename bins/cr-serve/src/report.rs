@@ -14,7 +14,11 @@ use std::time::SystemTime;
 /// Makes the folder, so that one that cannot be written is told before any work.
 pub(crate) fn prepare(dir: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(dir)
-        .map_err(|e| bad_input(format!("cannot make the folder {}: {e}", dir.display())))
+        .map_err(|e| bad_input(format!("cannot make the folder {}: {e}", dir.display())))?;
+    // An input may lie there under the name of one of the report's files.
+    ["report.md", "result.json", "detail.json", "run.json"]
+        .iter()
+        .try_for_each(|name| cr_cli::input::refuse_if_read(&dir.join(name).display().to_string()))
 }
 
 /// No output is written over the files of a report that is read, or over a result by itself.

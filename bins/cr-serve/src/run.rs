@@ -38,7 +38,7 @@ pub(crate) fn run(args: &RunArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
     };
     let shard = ShardConfig { protect_admitted: args.fleet.protect_admitted, ..limits };
     let input = Input::open(&args.trace)?;
-    let is_file = input.bytes.is_some();
+    let (is_file, name) = (input.bytes.is_some(), input.name.clone());
     let trace = TraceReader::new(input.reader, &input.name).bad_input()?;
     let plan_from = tables::plan_from(&args.routing, trace.header(), &args.trace)?;
     let requests = trace.header().and_then(|header| header.requests);
@@ -87,7 +87,6 @@ pub(crate) fn run(args: &RunArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
     progress.finish();
     let outcome = outcome.map_err(classify)?;
     if let (Some(said), None) = (requests.filter(|&said| read < said), &outcome.stopped) {
-        let name = &args.trace;
         common.note(format!("{name}: the header says {said} requests and {read} follow: the trace was cut, or is the start of one"));
     }
     if let Some(dir) = &args.output.report {

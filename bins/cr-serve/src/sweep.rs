@@ -92,7 +92,8 @@ fn instead(args: &SweepArgs, suite: &mut Suite) -> anyhow::Result<String> {
 }
 
 /// Reads and checks a suite.
-fn read(path: &str) -> anyhow::Result<Suite> {
+/// The suite in a file; no output is written over it and the files that it names.
+pub(crate) fn read(path: &str) -> anyhow::Result<Suite> {
     let text = cr_cli::input::read_to_string(path)?;
     cr_replay::suite::files_named(&text, path).iter().for_each(|file| cr_cli::input::reserve(file));
     Suite::from_toml(&text, path).bad_input()

@@ -11,7 +11,7 @@ const EXAMPLES: &str = "\
 Examples:
   cr-serve run w.jsonl --table table.json | cr-top
                                  watch a run; keys work although stdin is the pipe
-  cr-serve run w.jsonl -o run.ndjson --no-progress > /dev/null &  cr-top run.ndjson
+  cr-serve run w.jsonl -o run.ndjson -q > /dev/null &  cr-top run.ndjson
                                  follow a file that grows, or does not exist yet
   cr-top run.ndjson --once       print what a finished run came down to
   cr-top run.ndjson --once --format json | jq .served_hit

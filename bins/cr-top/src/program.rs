@@ -6,6 +6,7 @@ use cr_cli::signals::Interrupt;
 use cr_cli::{Exit, Output};
 use cr_routing::table::{RoutingTable, read_tables};
 use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
 
 use crate::cli::{Cli, Format};
 use crate::last_words;
@@ -46,6 +47,10 @@ pub fn run(cli: &Cli) -> anyhow::Result<Exit> {
     }
     let mut session = Session::open(inputs, follow, tables);
     let left = if on_screen {
+        await_first(&session);
+        if let Some(what) = session.fault() {
+            return Err(bad_input(what));
+        }
         let stop = Stop::default();
         let options = Options {
             look: Look { palette: Palette { level: cli.level(&Env::read()) }, ascii: cli.is_ascii() },
@@ -66,6 +71,21 @@ pub fn run(cli: &Cli) -> anyhow::Result<Exit> {
         Left::Quit => Exit::Done,
         Left::Interrupted => Exit::Interrupted,
     })
+}
+
+/// How long a pipe may keep silent before the screen is taken.
+const FIRST: Duration = Duration::from_millis(500);
+
+/// Leaves the terminal to whoever is piped in until it sends something, for a moment: what it refuses can then be read.
+fn await_first(session: &Session) {
+    let begun = Instant::now();
+    let silent = || {
+        let piped = session.feeds().iter().all(|feed| !feed.is_file() && !feed.is_over());
+        piped && session.fault().is_none() && session.lock().iter().all(|run| run.live.header.is_none())
+    };
+    while begun.elapsed() < FIRST && silent() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 /// What is to be read.

@@ -48,10 +48,8 @@ pub(crate) fn say(text: &str) {
 /// Whether stdout is a pipe.
 #[cfg(unix)]
 fn is_piped_on() -> bool {
-    use std::os::fd::AsFd;
     use std::os::unix::fs::FileTypeExt;
-    let stdout = std::io::stdout().as_fd().try_clone_to_owned().map(std::fs::File::from);
-    stdout.and_then(|file| file.metadata()).is_ok_and(|about| about.file_type().is_fifo())
+    crate::input::metadata_of(std::io::stdout()).is_some_and(|about| about.file_type().is_fifo())
 }
 
 #[cfg(not(unix))]
@@ -89,9 +87,15 @@ impl CommonArgs {
         !self.quiet && !self.no_progress && std::io::stderr().is_terminal() && !is_piped_on()
     }
 
-    /// A note on stderr for people, left out under `--quiet`.
+    /// Whether notes are left out: under `--quiet`, and where they would be drawn across what the next program of a pipe shows on the
+    /// same terminal.
+    pub fn is_silent(&self) -> bool {
+        self.quiet || (std::io::stderr().is_terminal() && is_piped_on())
+    }
+
+    /// A note on stderr for people, where notes are not left out.
     pub fn note(&self, text: impl AsRef<str>) {
-        if !self.quiet {
+        if !self.is_silent() {
             say(text.as_ref());
         }
     }

@@ -28,6 +28,8 @@ impl Input {
             if io::stdin().is_terminal() {
                 return Err(bad_input("nothing is piped in: give a FILE, or pipe one into stdin"));
             }
+            #[cfg(unix)]
+            remember_as(metadata_of(io::stdin()).as_ref());
             let reader = Box::new(BufReader::with_capacity(BUFFER_BYTES, io::stdin()));
             return Ok(Input { reader, name: "<stdin>".into(), bytes: None });
         }
@@ -59,10 +61,19 @@ fn identity(_meta: &Metadata) -> Option<(u64, u64)> {
 
 /// Remembers an opened file.
 pub(crate) fn remember(file: &File) {
-    let known = file.metadata().ok().as_ref().and_then(identity);
-    if let (Some(known), Ok(mut opened)) = (known, OPENED.lock()) {
+    remember_as(file.metadata().ok().as_ref());
+}
+
+fn remember_as(meta: Option<&Metadata>) {
+    if let (Some(known), Ok(mut opened)) = (meta.and_then(identity), OPENED.lock()) {
         opened.push(known);
     }
+}
+
+/// What the system says of an open stream, such as stdin: it may be a file.
+#[cfg(unix)]
+pub(crate) fn metadata_of(stream: impl std::os::fd::AsFd) -> Option<Metadata> {
+    stream.as_fd().try_clone_to_owned().map(File::from).and_then(|file| file.metadata()).ok()
 }
 
 /// Remembers a file that will be read later, where there is one, so that no output is written over it before.
@@ -72,8 +83,24 @@ pub fn reserve(path: &std::path::Path) {
     }
 }
 
+/// Remembers every file that a configuration names, beside it or where the program was started.
+pub fn reserve_named(value: &serde_json::Value, folder: &std::path::Path) {
+    match value {
+        serde_json::Value::String(name) if !name.is_empty() => {
+            reserve(&folder.join(name));
+            reserve(std::path::Path::new(name));
+        }
+        serde_json::Value::Array(items) => items.iter().for_each(|item| reserve_named(item, folder)),
+        serde_json::Value::Object(fields) => fields.values().for_each(|field| reserve_named(field, folder)),
+        _ => {}
+    }
+}
+
 /// Refuses a path to write to that this process has opened already: creating it would destroy what is read from it.
-pub(crate) fn refuse_if_read(path: &str) -> anyhow::Result<()> {
+///
+/// # Errors
+/// Such a path, as an error of the user's input.
+pub fn refuse_if_read(path: &str) -> anyhow::Result<()> {
     let Some(wanted) = std::fs::metadata(path).ok().as_ref().and_then(identity) else { return Ok(()) };
     match OPENED.lock() {
         Ok(opened) if opened.contains(&wanted) => {

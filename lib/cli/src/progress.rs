@@ -46,7 +46,7 @@ impl Progress {
 
     /// No bar, only lines.
     pub fn hidden(common: &CommonArgs) -> Progress {
-        Progress { bar: ProgressBar::hidden(), quiet: common.quiet }
+        Progress { bar: ProgressBar::hidden(), quiet: common.is_silent() }
     }
 
     /// Sets how far it is.

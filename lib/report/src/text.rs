@@ -23,6 +23,9 @@ pub fn summary(summary: &Summary) -> String {
 /// Whether a run keeps the p99 of TTFT within `slo_s` seconds, in words: it does not where it is saturated.
 pub fn objective(s: &Summary, slo_s: f64) -> String {
     let bound = Objective::ttft(slo_s).text();
+    if s.ttft_s.count == 0 {
+        return format!("{bound}: cannot be judged, no request finished in the measured window");
+    }
     match (s.saturated, s.ttft_s.p99 <= slo_s) {
         (true, _) => format!("{bound}: missed, the run is saturated"),
         (false, true) => format!("{bound}: met, it is {}", seconds(s.ttft_s.p99)),

@@ -103,7 +103,12 @@ fn clash(axes: &[Axis]) -> Option<String> {
             if other.name == axis.name {
                 return Some(format!("vary has two axes named {:?}", axis.name));
             }
-            if let Some(field) = sets(other).into_iter().find(|field| own.contains(field)) {
+            // A table holds its fields.
+            let holds = |one: &str, other: &str| {
+                one == other || other.strip_prefix(one).is_some_and(|rest| rest.starts_with('.'))
+            };
+            let meets = |field: &String| own.iter().any(|mine| holds(mine, field) || holds(field, mine));
+            if let Some(field) = sets(other).into_iter().find(meets) {
                 return Some(format!("vary {:?} and {:?} both set {field}", other.name, axis.name));
             }
         }

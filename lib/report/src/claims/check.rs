@@ -106,6 +106,11 @@ impl Check {
             Check::Order { policies, .. } if policies.len() < 2 => {
                 Some("an order needs at least two policies")
             }
+            Check::Order { policies, .. }
+                if policies.iter().enumerate().any(|(at, name)| policies[..at].contains(name)) =>
+            {
+                Some("an order names each policy once")
+            }
             Check::Verdict { is } if !["win", "tie", "lose"].contains(&is.as_str()) => {
                 Some("a verdict is win, tie or lose")
             }
