@@ -247,6 +247,6 @@ fn hint(name: &str) -> String {
         .map(|known| (strsim::jaro_winkler(&name.to_lowercase(), known), known))
         .filter(|&(likeness, _)| likeness > 0.8)
         .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, known)| format!(", did you mean {known:?}?"))
+        .map(|(_, known)| format!(" (did you mean {known:?}?)"))
         .unwrap_or_default()
 }
