@@ -133,7 +133,10 @@ fn names_are_what_policies_call_themselves() {
 fn an_unknown_name_lists_the_known_ones_and_the_nearest() {
     let error = build("stiky", &PolicyConfig::new(2)).err().expect("is unknown").to_string();
     let all = names().join(", ");
-    assert_eq!(error, format!("there is no policy \"stiky\" (did you mean \"sticky\"?); supported are {all}"));
+    assert_eq!(
+        error,
+        format!("there is no policy \"stiky\" (did you mean \"sticky\"?); supported are {all}")
+    );
     let error = build("zzz", &PolicyConfig::new(2)).err().expect("is unknown").to_string();
     assert_eq!(error, format!("there is no policy \"zzz\"; supported are {all}"));
 }
