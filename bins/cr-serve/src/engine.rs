@@ -8,7 +8,6 @@ use cr_engine::ShardConfig;
 use cr_engine::model::{Inspection, MemoryPlan, StepTimes};
 use cr_replay::{Engine, Fleet, ReplayError};
 use cr_trace::Time;
-use std::path::Path;
 use std::sync::Arc;
 
 /// The blocks of a shard that computes nothing.
@@ -16,7 +15,7 @@ const DEFAULT_KV_BLOCKS: u32 = 4096;
 
 /// No output is written over the files that the engine is read from.
 pub(crate) fn reserve(args: &EngineArgs) {
-    [&args.cost, &args.model.model].into_iter().for_each(|file| cr_cli::input::reserve(Path::new(file)));
+    [&args.cost, &args.model.model].into_iter().for_each(cr_cli::input::reserve);
 }
 
 /// The engine that was asked for.

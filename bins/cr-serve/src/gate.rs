@@ -92,8 +92,8 @@ pub(crate) struct GateArgs {
 pub(crate) fn run(args: &GateArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
     let started = SystemTime::now();
     refuse(&args.engine)?;
-    crate::engine::reserve(&args.engine);
-    cr_cli::input::reserve(std::path::Path::new(&args.trace));
+    engine::reserve(&args.engine);
+    cr_cli::input::reserve(&args.trace);
     let spec = spec(args)?;
     if let Some(dir) = &args.report {
         report::prepare(dir)?;

@@ -24,8 +24,8 @@ pub(crate) fn prepare(dir: &Path) -> anyhow::Result<()> {
 /// No output is written over the files of a report that is read, or over a result by itself.
 pub(crate) fn reserve(path: &Path) {
     [path.to_path_buf(), path.join("result.json"), path.join("detail.json")]
-        .iter()
-        .for_each(|file| cr_cli::input::reserve(file));
+        .into_iter()
+        .for_each(cr_cli::input::reserve);
 }
 
 /// Whether a folder has the report of a suite that came to its end: half of another one does not take its place.

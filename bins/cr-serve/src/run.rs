@@ -45,10 +45,7 @@ pub(crate) fn run(args: &RunArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
     let format = format(&args.output);
     // Outputs are created before any work, so that a path that cannot be written is told at once.
     let progress = Progress::new(common, &routing.policy, "requests", requests);
-    let clock = match args.engine.clock {
-        ClockKind::Virtual => Clock::Virtual,
-        ClockKind::Wall => Clock::Wall,
-    };
+    let clock = clock(args.engine.clock);
     let mut sinks = sinks(&args.output, format, clock)?;
     // First, so that a sink that keeps events comes last and need not copy them.
     sinks.0.insert(0, Box::new(Watch::new(progress.clone())));
@@ -86,14 +83,28 @@ pub(crate) fn run(args: &RunArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
     let outcome = cr_replay::run(&spec, fleet, trace, &mut sinks, &interrupt.flag());
     progress.finish();
     let outcome = outcome.map_err(classify)?;
-    if let (Some(said), None) = (requests.filter(|&said| read < said), &outcome.stopped) {
-        common.note(format!("{name}: the header says {said} requests and {read} follow: the trace was cut, or is the start of one"));
+    if outcome.stopped.is_none() {
+        note_if_cut(&name, requests, read, common);
     }
     if let Some(dir) = &args.output.report {
         report::one_run(dir, &outcome, started)?;
     }
     print(format, &outcome, args.measure.slo_ttft_p99)?;
     verdict(args, outcome, common)
+}
+
+fn clock(kind: ClockKind) -> Clock {
+    match kind {
+        ClockKind::Virtual => Clock::Virtual,
+        ClockKind::Wall => Clock::Wall,
+    }
+}
+
+/// A note where fewer requests were read than the trace's header says.
+fn note_if_cut(name: &str, said: Option<u64>, read: u64, common: &CommonArgs) {
+    if let Some(said) = said.filter(|&said| read < said) {
+        common.note(format!("{name}: the header says {said} requests and {read} follow: the trace was cut, or is the start of one"));
+    }
 }
 
 /// Errors that the user can mend are the user's.

@@ -81,10 +81,9 @@ impl CommonArgs {
             .try_init();
     }
 
-    /// Whether to draw progress bars: on a terminal, unless told not to. Where the output is piped into another program, that one
-    /// has the terminal: a bar would be drawn across what it shows.
+    /// Whether to draw progress bars: on a terminal, where notes are not left out, unless told not to.
     pub fn shows_progress(&self) -> bool {
-        !self.quiet && !self.no_progress && std::io::stderr().is_terminal() && !is_piped_on()
+        !self.is_silent() && !self.no_progress && std::io::stderr().is_terminal()
     }
 
     /// Whether notes are left out: under `--quiet`, and where they would be drawn across what the next program of a pipe shows on the

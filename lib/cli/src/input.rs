@@ -3,6 +3,7 @@
 use crate::exit::bad_input;
 use std::fs::{File, Metadata};
 use std::io::{self, BufRead, BufReader, IsTerminal};
+use std::path::Path;
 use std::sync::Mutex;
 
 const BUFFER_BYTES: usize = 256 * 1024;
@@ -77,18 +78,18 @@ pub(crate) fn metadata_of(stream: impl std::os::fd::AsFd) -> Option<Metadata> {
 }
 
 /// Remembers a file that will be read later, where there is one, so that no output is written over it before.
-pub fn reserve(path: &std::path::Path) {
+pub fn reserve(path: impl AsRef<Path>) {
     if let Ok(file) = File::open(path) {
         remember(&file);
     }
 }
 
 /// Remembers every file that a configuration names, beside it or where the program was started.
-pub fn reserve_named(value: &serde_json::Value, folder: &std::path::Path) {
+pub fn reserve_named(value: &serde_json::Value, folder: &Path) {
     match value {
         serde_json::Value::String(name) if !name.is_empty() => {
-            reserve(&folder.join(name));
-            reserve(std::path::Path::new(name));
+            reserve(folder.join(name));
+            reserve(name);
         }
         serde_json::Value::Array(items) => items.iter().for_each(|item| reserve_named(item, folder)),
         serde_json::Value::Object(fields) => fields.values().for_each(|field| reserve_named(field, folder)),

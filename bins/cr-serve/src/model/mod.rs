@@ -93,7 +93,7 @@ pub(crate) enum ModelCommand {
 #[derive(ClapArgs, Debug)]
 pub(crate) struct Subject {
     /// A built-in name, a TOML or GGUF file, a safetensors folder, or a hub name
-    #[arg(value_name = "MODEL", default_value = "llama-8m")]
+    #[arg(value_name = "MODEL", default_value = DEFAULT_MODEL)]
     model: String,
     #[command(flatten)]
     weights: WeightArgs,

@@ -183,6 +183,26 @@ impl<'a> Shadow<'a> {
         finished(outcome)
     }
 
+    /// The bound on the p99 of TTFT, seconds: as given, or a multiple of the baseline's under a light load; none where that was interrupted.
+    fn bound(&self) -> Result<Option<f64>, ReplayError> {
+        if self.spec.slo_ttft_p99_s.is_some() {
+            return Ok(self.spec.slo_ttft_p99_s);
+        }
+        let light = three_digits(self.natural_qps * LIGHTEST);
+        let Some(run) = self.replay(&self.spec.baseline, (light, None), 0, &mut NoSink)? else {
+            return Ok(None);
+        };
+        if run.summary.ttft_s.count == 0 {
+            let failed: Vec<&str> =
+                run.summary.requests.failed_by_reason.keys().map(String::as_str).collect();
+            return Err(ReplayError::Config(format!(
+                "no request finishes even at {light} QPS ({}); there is nothing to compare",
+                failed.join(", ").replace('_', " ")
+            )));
+        }
+        Ok(Some(LIGHT_TIMES * run.summary.ttft_s.p99))
+    }
+
     /// Finds the baseline's knee: the highest rate at which it meets the objective in most replicates; none where it was interrupted.
     ///
     /// # Errors
@@ -190,24 +210,7 @@ impl<'a> Shadow<'a> {
     pub fn knee(&self, jobs: usize, note: &dyn Fn(String)) -> Result<Option<Knee>, ReplayError> {
         let natural = self.natural_qps;
         let baseline = &self.spec.baseline;
-        let slo_s = match self.spec.slo_ttft_p99_s {
-            Some(slo_s) => slo_s,
-            None => {
-                let light = three_digits(natural * LIGHTEST);
-                let Some(run) = self.replay(baseline, (light, None), 0, &mut NoSink)? else {
-                    return Ok(None);
-                };
-                if run.summary.ttft_s.count == 0 {
-                    let failed: Vec<&str> =
-                        run.summary.requests.failed_by_reason.keys().map(String::as_str).collect();
-                    return Err(ReplayError::Config(format!(
-                        "no request finishes even at {light} QPS ({}); there is nothing to compare",
-                        failed.join(", ").replace('_', " ")
-                    )));
-                }
-                LIGHT_TIMES * run.summary.ttft_s.p99
-            }
-        };
+        let Some(slo_s) = self.bound()? else { return Ok(None) };
         let objective = Objective::ttft(slo_s);
         let replays = Cell::new(u32::from(self.spec.slo_ttft_p99_s.is_none()));
         let passes = |qps: f64| -> Result<Option<bool>, ReplayError> {

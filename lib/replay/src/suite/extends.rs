@@ -42,29 +42,15 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Suite, SuiteError> {
     })
 }
 
-/// The files that a suite names, directly or in what it extends, as far as they are there: workloads, cost models, models.
-pub fn files_named(text: &str, file: &str) -> Vec<PathBuf> {
-    fn collect(value: &Value, folder: &Path, out: &mut Vec<PathBuf>) {
-        match value {
-            // Some are looked for beside the suite, others where the program was started.
-            Value::String(name) if !name.is_empty() => {
-                let places = [folder.join(name), PathBuf::from(name)];
-                out.extend(places.into_iter().filter(|path| path.is_file()));
-            }
-            Value::Array(items) => items.iter().for_each(|item| collect(item, folder, out)),
-            Value::Table(table) => table.values().for_each(|item| collect(item, folder, out)),
-            _ => {}
-        }
-    }
-    let (mut found, mut left, mut text, mut file) =
-        (Vec::new(), MOST_STEPS, text.to_owned(), PathBuf::from(file));
+/// A suite's table and those of what it extends, as far as they can be read, each with the folder that it lies in.
+pub fn tables_of(text: &str, file: &str) -> Vec<(Table, PathBuf)> {
+    let (mut found, mut text, mut file) = (Vec::new(), text.to_owned(), PathBuf::from(file));
     while let Ok(table) = text.parse::<Table>() {
         let folder = file.parent().unwrap_or(Path::new("")).to_path_buf();
         let next = table.get("extends").and_then(Value::as_str).map(|name| folder.join(name));
-        collect(&Value::Table(table), &folder, &mut found);
-        left -= 1;
+        found.push((table, folder));
         match next.and_then(|path| Some((std::fs::read_to_string(&path).ok()?, path))) {
-            Some(next) if left > 0 => (text, file) = next,
+            Some(next) if found.len() < MOST_STEPS => (text, file) = next,
             _ => break,
         }
     }

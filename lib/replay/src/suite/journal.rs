@@ -99,7 +99,7 @@ impl Journal {
         };
         let mut files = Vec::new();
         if let Some(model) = ready.suite.model() {
-            // A built-in name is no file; a folder or a name of the hub is known by what the journal's reader loads.
+            // Neither a built-in name nor one of the hub is a file; both say what they are.
             files.extend(digest_of_file(&ready.suite.folder.join(model)).ok());
         }
         if let Some(workload) = setting.get("workload") {

@@ -19,7 +19,7 @@ pub mod sweep;
 pub mod vary;
 
 pub use execute::{Made, Making, NoWatcher, Watcher};
-pub use extends::files_named;
+pub use extends::tables_of;
 pub use journal::Journal;
 pub use spec::{Suite, SuiteError};
 pub use sweep::{Cell, Sweep};
