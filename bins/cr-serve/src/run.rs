@@ -216,15 +216,18 @@ fn verdict(args: &RunArgs, outcome: Outcome, common: &CommonArgs) -> anyhow::Res
         None => {}
     }
     let summary = outcome.summary;
-    if summary.requests.offered == 0 {
-        common.note("no request was measured: the trace has none, or all ended before the measured window");
+    match (summary.requests.offered, args.measure.slo_ttft_p99) {
+        (0, None) => {
+            common
+                .note("no request was measured: the trace has none, or all ended before the measured window");
+            Ok(Exit::Done)
+        }
+        (0, Some(_)) => {
+            Err(bad_input("no request was measured, so no SLO can be judged; look at --warmup and the trace"))
+        }
+        (_, None) => Ok(Exit::Done),
+        (_, Some(slo_s)) => Ok(held_against(&summary, slo_s, common)),
     }
-    if args.measure.slo_ttft_p99.is_some() && summary.requests.offered == 0 {
-        return Err(bad_input(
-            "no request was measured, so no SLO can be judged; look at --warmup and the trace",
-        ));
-    }
-    Ok(args.measure.slo_ttft_p99.map_or(Exit::Done, |slo_s| held_against(&summary, slo_s, common)))
 }
 
 /// How a process ends that was asked to hold a run against a bound on the p99 of TTFT; why it ends with a no is said on stderr.
