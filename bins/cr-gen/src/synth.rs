@@ -134,7 +134,7 @@ pub(crate) fn run_file(args: &SpecArgs, common: &CommonArgs) -> anyhow::Result<E
     spec.arrivals.qps = args.qps.unwrap_or(spec.arrivals.qps);
     spec.seed = args.seed.unwrap_or(spec.seed);
     let folder = if file == "-" { Path::new("") } else { Path::new(file).parent().unwrap_or(Path::new("")) };
-    cr_cli::input::reserve_named(&serde_json::to_value(&spec)?, folder);
+    cr_cli::opened::reserve_named(&serde_json::to_value(&spec)?, folder);
     generate(&spec, folder, args.print_spec, &args.out, common)
 }
 

@@ -146,7 +146,7 @@ impl ModelArgs {
     pub(crate) fn cost(&self) -> anyhow::Result<Option<CostModel>> {
         match (self.sizing, &self.cost) {
             (Sizing::Work, Some(name)) => {
-                cr_cli::input::reserve(name);
+                cr_cli::opened::reserve(name);
                 Ok(Some(CostModel::by_name_or_path(name).bad_input()?))
             }
             _ => Ok(None),

@@ -42,7 +42,7 @@ enum CalibrateFormat {
 }
 
 pub(crate) fn run(args: &CalibrateArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
-    cr_cli::input::reserve(&args.model.model);
+    cr_cli::opened::reserve(&args.model.model);
     let mut output = Output::create(args.output.as_deref())?;
     let interrupt = Interrupt::install()?;
     let (loaded, device) = args.model.load(args.seed, common)?;

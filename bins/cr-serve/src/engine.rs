@@ -15,7 +15,7 @@ const DEFAULT_KV_BLOCKS: u32 = 4096;
 
 /// No output is written over the files that the engine is read from.
 pub(crate) fn reserve(args: &EngineArgs) {
-    [&args.cost, &args.model.model].into_iter().for_each(cr_cli::input::reserve);
+    [&args.cost, &args.model.model].into_iter().for_each(cr_cli::opened::reserve);
 }
 
 /// The engine that was asked for.

@@ -93,7 +93,7 @@ pub(crate) fn run(args: &GateArgs, common: &CommonArgs) -> anyhow::Result<Exit> 
     let started = SystemTime::now();
     refuse(&args.engine)?;
     engine::reserve(&args.engine);
-    cr_cli::input::reserve(&args.trace);
+    cr_cli::opened::reserve(&args.trace);
     let spec = spec(args)?;
     if let Some(dir) = &args.report {
         report::prepare(dir)?;

@@ -18,14 +18,14 @@ pub(crate) fn prepare(dir: &Path) -> anyhow::Result<()> {
     // An input may lie there under the name of one of the report's files.
     ["report.md", "result.json", "detail.json", "run.json"]
         .iter()
-        .try_for_each(|name| cr_cli::input::refuse_if_read(&dir.join(name).display().to_string()))
+        .try_for_each(|name| cr_cli::opened::refuse_if_read(&dir.join(name).display().to_string()))
 }
 
 /// No output is written over the files of a report that is read, or over a result by itself.
 pub(crate) fn reserve(path: &Path) {
     [path.to_path_buf(), path.join("result.json"), path.join("detail.json")]
         .into_iter()
-        .for_each(cr_cli::input::reserve);
+        .for_each(cr_cli::opened::reserve);
 }
 
 /// Whether a folder has the report of a suite that came to its end: half of another one does not take its place.

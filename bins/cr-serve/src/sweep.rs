@@ -45,7 +45,7 @@ fn suite(
     let folder = || PathBuf::from("reports").join(format!("{}{suffix}", suite.name));
     let dir = args.report.clone().unwrap_or_else(folder);
     report::prepare(&dir)?;
-    cr_cli::input::reserve(dir.join(JOURNAL));
+    cr_cli::opened::reserve(dir.join(JOURNAL));
     let events = args.output.as_deref().map(|path| Output::create(Some(path))).transpose()?;
     let interrupt = Interrupt::install()?;
     // Nothing has been run yet: whatever is wrong is with what was asked for.
@@ -95,7 +95,7 @@ fn instead(args: &SweepArgs, suite: &mut Suite) -> anyhow::Result<String> {
 pub(crate) fn read(path: &str) -> anyhow::Result<Suite> {
     let text = cr_cli::input::read_to_string(path)?;
     for (table, folder) in cr_replay::suite::tables_of(&text, path) {
-        cr_cli::input::reserve_named(&serde_json::to_value(table)?, &folder);
+        cr_cli::opened::reserve_named(&serde_json::to_value(table)?, &folder);
     }
     Suite::from_toml(&text, path).bad_input()
 }

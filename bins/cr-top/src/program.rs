@@ -36,7 +36,7 @@ pub fn run(cli: &Cli) -> anyhow::Result<Exit> {
     let interrupt = Interrupt::install().context("cannot catch signals")?;
     for input in &inputs {
         if let Input::File(path) = input {
-            cr_cli::input::reserve(path);
+            cr_cli::opened::reserve(path);
         }
     }
     let output = Output::create(cli.output.as_deref())?;

@@ -48,8 +48,9 @@ pub(crate) fn say(text: &str) {
 /// Whether stdout is a pipe.
 #[cfg(unix)]
 fn is_piped_on() -> bool {
-    use std::os::unix::fs::FileTypeExt;
-    crate::input::metadata_of(std::io::stdout()).is_some_and(|about| about.file_type().is_fifo())
+    use std::os::{fd::AsFd, unix::fs::FileTypeExt};
+    let stdout = std::io::stdout().as_fd().try_clone_to_owned().map(std::fs::File::from);
+    stdout.and_then(|stdout| stdout.metadata()).is_ok_and(|about| about.file_type().is_fifo())
 }
 
 #[cfg(not(unix))]

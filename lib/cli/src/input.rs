@@ -1,10 +1,9 @@
 //! Opening inputs: a path, or `-` for stdin.
 
 use crate::exit::bad_input;
-use std::fs::{File, Metadata};
+use crate::opened;
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal};
-use std::path::Path;
-use std::sync::Mutex;
 
 const BUFFER_BYTES: usize = 256 * 1024;
 
@@ -29,8 +28,7 @@ impl Input {
             if io::stdin().is_terminal() {
                 return Err(bad_input("nothing is piped in: give a FILE, or pipe one into stdin"));
             }
-            #[cfg(unix)]
-            remember_as(metadata_of(io::stdin()).as_ref());
+            opened::remember_stdin();
             let reader = Box::new(BufReader::with_capacity(BUFFER_BYTES, io::stdin()));
             return Ok(Input { reader, name: "<stdin>".into(), bytes: None });
         }
@@ -39,75 +37,9 @@ impl Input {
         if meta.is_dir() {
             return Err(bad_input(format!("cannot open {path}: it is a folder, a file is wanted")));
         }
-        remember(&file);
+        opened::remember(&file);
         let bytes = meta.is_file().then_some(meta.len());
         Ok(Input { reader: Box::new(BufReader::with_capacity(BUFFER_BYTES, file)), name: path.into(), bytes })
-    }
-}
-
-/// The regular files that this process has opened, by device and inode: none of them may be written over.
-static OPENED: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
-
-/// Device and inode of a regular file; `None` for pipes and devices, and where the system has no such numbers.
-#[cfg(unix)]
-fn identity(meta: &Metadata) -> Option<(u64, u64)> {
-    use std::os::unix::fs::MetadataExt;
-    meta.is_file().then(|| (meta.dev(), meta.ino()))
-}
-
-#[cfg(not(unix))]
-fn identity(_meta: &Metadata) -> Option<(u64, u64)> {
-    None
-}
-
-/// Remembers an opened file.
-pub(crate) fn remember(file: &File) {
-    remember_as(file.metadata().ok().as_ref());
-}
-
-fn remember_as(meta: Option<&Metadata>) {
-    if let (Some(known), Ok(mut opened)) = (meta.and_then(identity), OPENED.lock()) {
-        opened.push(known);
-    }
-}
-
-/// What the system says of an open stream, such as stdin: it may be a file.
-#[cfg(unix)]
-pub(crate) fn metadata_of(stream: impl std::os::fd::AsFd) -> Option<Metadata> {
-    stream.as_fd().try_clone_to_owned().map(File::from).and_then(|file| file.metadata()).ok()
-}
-
-/// Remembers a file that will be read later, where there is one, so that no output is written over it before.
-pub fn reserve(path: impl AsRef<Path>) {
-    if let Ok(file) = File::open(path) {
-        remember(&file);
-    }
-}
-
-/// Remembers every file that a configuration names, beside it or where the program was started.
-pub fn reserve_named(value: &serde_json::Value, folder: &Path) {
-    match value {
-        serde_json::Value::String(name) if !name.is_empty() => {
-            reserve(folder.join(name));
-            reserve(name);
-        }
-        serde_json::Value::Array(items) => items.iter().for_each(|item| reserve_named(item, folder)),
-        serde_json::Value::Object(fields) => fields.values().for_each(|field| reserve_named(field, folder)),
-        _ => {}
-    }
-}
-
-/// Refuses a path to write to that this process has opened already: creating it would destroy what is read from it.
-///
-/// # Errors
-/// Such a path, as an error of the user's input.
-pub fn refuse_if_read(path: &str) -> anyhow::Result<()> {
-    let Some(wanted) = std::fs::metadata(path).ok().as_ref().and_then(identity) else { return Ok(()) };
-    match OPENED.lock() {
-        Ok(opened) if opened.contains(&wanted) => {
-            Err(bad_input(format!("{path} is also an input or another output; give the output another name")))
-        }
-        _ => Ok(()),
     }
 }
 

@@ -8,6 +8,7 @@ pub mod config;
 pub mod exit;
 pub mod extras;
 pub mod input;
+pub mod opened;
 pub mod output;
 pub mod progress;
 pub mod quantity;

@@ -1,6 +1,7 @@
 //! Opening outputs: a path, or stdout for `-` and for none.
 
 use crate::exit::bad_input;
+use crate::opened;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
@@ -23,11 +24,11 @@ impl Output {
         let (raw, name) = match path {
             None | Some("-") => (Raw::Stdout(io::stdout()), "<stdout>".into()),
             Some(path) => {
-                crate::input::refuse_if_read(path)?;
+                opened::refuse_if_read(path)?;
                 let file = File::options().write(true).create(true).truncate(false).open(path);
                 let file = file
                     .map_err(|e| bad_input(format!("cannot write {path}: {}", crate::input::reason(&e))))?;
-                crate::input::remember(&file);
+                opened::remember(&file);
                 (Raw::File { file, emptied: false }, path.into())
             }
         };
@@ -113,8 +114,9 @@ mod tests {
 
     #[test]
     fn what_a_file_held_stays_until_something_is_written() {
+        let folder = tempfile::tempdir().expect("a folder");
         let file = |name: &str| {
-            let path = std::env::temp_dir().join(format!("cr-output-{}-{name}", std::process::id()));
+            let path = folder.path().join(name);
             std::fs::write(&path, "before").expect("is written");
             path.to_str().expect("is text").to_owned()
         };
@@ -128,6 +130,5 @@ mod tests {
         assert_eq!(held(1), "a");
         Output::create(Some(&files[2])).and_then(Output::finish).expect("is written");
         assert_eq!(held(2), "");
-        files.iter().for_each(|file| std::fs::remove_file(file).expect("goes"));
     }
 }
