@@ -94,6 +94,13 @@ impl Agenda {
         }
     }
 
+    /// The shard whose step ends first, where that comes before `others` and nothing is to start.
+    #[inline]
+    pub(crate) fn end_before(&self, others: Time) -> Option<(ShardId, Time)> {
+        let end = self.ends[1];
+        (end < others && self.starts.is_empty()).then(|| (ShardId(self.first_that_ends_at(end)), end))
+    }
+
     /// Whether, of what is known here, nothing comes before a step that the shard would start at `now`, the present instant. What is
     /// known of the shard itself is in the past.
     pub(crate) fn is_free(&self, shard: ShardId, now: Time) -> bool {

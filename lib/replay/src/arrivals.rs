@@ -133,6 +133,12 @@ impl<I: Iterator<Item = Result<Arc<Request>, TraceError>>> Arrivals<I> {
         })
     }
 
+    /// How many requests of the closed loop have been released and have not been taken.
+    #[inline]
+    pub(crate) fn released(&self) -> usize {
+        self.released.len()
+    }
+
     /// Takes the next request.
     pub(crate) fn take(&mut self) -> Taken {
         if self.head.is_none() || (!self.released.is_empty() && self.released.peek() > self.head.as_ref()) {

@@ -108,6 +108,22 @@ impl<'a, S: Serving, I: Iterator<Item = Result<Arc<Request>, TraceError>>> Desk<
         Ok(())
     }
 
+    /// Time passes, if no snapshot is due before `now`; says whether it does.
+    #[inline]
+    pub(crate) fn pass(&mut self, now: Time) -> bool {
+        let passes = self.narrator.pass(now);
+        if passes {
+            self.now = self.now.max(now);
+        }
+        passes
+    }
+
+    /// How many requests have come to the end of their waiting for another one, and have not arrived.
+    #[inline]
+    pub(crate) fn released(&self) -> usize {
+        self.arrivals.released()
+    }
+
     /// Does what is due now and was known beforehand. Faults and tables come before a plan of the same instant.
     pub(crate) fn perform(&mut self) -> Result<(), ReplayError> {
         let plan = self.control.as_ref().map(Control::ends_at);

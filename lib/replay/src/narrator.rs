@@ -82,6 +82,16 @@ impl<'a> Narrator<'a> {
         )))
     }
 
+    /// Something happens at `time`, if no snapshot is due before; says whether it does.
+    #[inline]
+    pub(crate) fn pass(&mut self, time: Time) -> bool {
+        let quiet = time <= self.next_snapshot && self.window_start.is_none();
+        if quiet {
+            self.seen = time;
+        }
+        quiet
+    }
+
     /// Tells every snapshot that is due before `time`, when the next thing happens.
     pub(crate) fn snapshots_before(
         &mut self,
@@ -89,8 +99,7 @@ impl<'a> Narrator<'a> {
         fleet: &mut impl Serving,
     ) -> Result<(), ReplayError> {
         // Mostly nothing is due.
-        if time <= self.next_snapshot && self.window_start.is_none() {
-            self.seen = time;
+        if self.pass(time) {
             return Ok(());
         }
         loop {

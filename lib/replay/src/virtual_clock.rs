@@ -47,7 +47,7 @@ impl<'a, I: Iterator<Item = Result<Arc<Request>, TraceError>>> VirtualClock<'a, 
             if interrupt.load(Ordering::Relaxed) {
                 break Some(Stop::Interrupted);
             }
-            match self.advance() {
+            match self.advance(interrupt) {
                 Ok(Next::Happened) => {}
                 // A trace that is interrupted while it waits for a line looks like one that has ended.
                 Ok(Next::Nothing) if interrupt.load(Ordering::Relaxed) => break Some(Stop::Interrupted),
@@ -66,9 +66,12 @@ impl<'a, I: Iterator<Item = Result<Arc<Request>, TraceError>>> VirtualClock<'a, 
         Ok((self.desk, stopped))
     }
 
-    /// Does the next thing.
-    fn advance(&mut self) -> Result<Next, ReplayError> {
+    /// Does the next thing, or all steps that come before anything else.
+    fn advance(&mut self, interrupt: &AtomicBool) -> Result<Next, ReplayError> {
         let (arrival, due) = (self.desk.next_arrival()?, self.desk.next_due());
+        if self.steps_before(arrival, due, interrupt)? {
+            return Ok(Next::Happened);
+        }
         let Some((time, kind, index)) = self.agenda.next(arrival, due) else {
             return Ok(if arrival.is_some() { Next::Beyond } else { Next::Nothing });
         };
@@ -79,7 +82,11 @@ impl<'a, I: Iterator<Item = Result<Arc<Request>, TraceError>>> VirtualClock<'a, 
         match kind {
             Kind::Arrival => self.desk.arrive()?,
             Kind::Due => self.desk.perform()?,
-            Kind::StepEnd => self.end_step(ShardId(index), time)?,
+            Kind::StepEnd => {
+                if self.end_step(ShardId(index), time)? {
+                    self.agenda.starts(ShardId(index), time);
+                }
+            }
             Kind::StepStart => self.start_step(ShardId(index))?,
         }
         while let Some((shard, end)) = self.desk.fleet.next_moved() {
@@ -94,16 +101,33 @@ impl<'a, I: Iterator<Item = Result<Arc<Request>, TraceError>>> VirtualClock<'a, 
         Ok(Next::Happened)
     }
 
-    /// The shard starts a step at this very instant, once everything else that happens at it has happened; mostly nothing does.
-    fn go_on(&mut self, shard: ShardId) -> Result<(), ReplayError> {
-        let now = self.desk.now;
-        let later = |other: Option<Time>| other.is_none_or(|other| other > now);
-        if self.agenda.is_free(shard, now) && later(self.desk.next_due()) && later(self.desk.next_arrival()?)
+    /// Most of what happens is that a step ends and its shard starts the next one at the same instant: as long as that comes before
+    /// all else, nothing else is looked at. Says whether there was such a step.
+    fn steps_before(
+        &mut self,
+        arrival: Option<Time>,
+        due: Option<Time>,
+        interrupt: &AtomicBool,
+    ) -> Result<bool, ReplayError> {
+        let others = arrival.unwrap_or(LAST).min(due.unwrap_or(LAST)).min(LAST);
+        let mut any = false;
+        while let Some((shard, now)) = self.agenda.end_before(others)
+            && self.desk.pass(now)
         {
-            return self.start_step(shard);
+            any = true;
+            let released = self.desk.released();
+            let more = self.end_step(shard, now)?;
+            let as_before = self.desk.released() == released;
+            if more && as_before && self.agenda.is_free(shard, now) {
+                self.start_step(shard)?;
+            } else if more {
+                self.agenda.starts(shard, now);
+            }
+            if !as_before || interrupt.load(Ordering::Relaxed) {
+                break;
+            }
         }
-        self.agenda.starts(shard, now);
-        Ok(())
+        Ok(any)
     }
 
     fn start_step(&mut self, shard: ShardId) -> Result<(), ReplayError> {
@@ -114,14 +138,14 @@ impl<'a, I: Iterator<Item = Result<Arc<Request>, TraceError>>> VirtualClock<'a, 
         self.see_off(shard)
     }
 
-    fn end_step(&mut self, shard: ShardId, now: Time) -> Result<(), ReplayError> {
+    /// Says whether the shard has more to do.
+    fn end_step(&mut self, shard: ShardId, now: Time) -> Result<bool, ReplayError> {
         let more = self.desk.fleet.end_step(shard, now, &mut self.departed);
         self.see_off(shard)?;
-        if more {
-            return self.go_on(shard);
+        if !more {
+            self.agenda.clear(shard);
         }
-        self.agenda.clear(shard);
-        Ok(())
+        Ok(more)
     }
 
     fn see_off(&mut self, shard: ShardId) -> Result<(), ReplayError> {
