@@ -21,10 +21,11 @@ use crate::run::{Outcome, RunSpec, Stop};
 use crate::serving::Serving;
 use crate::sink::EventSink;
 use crate::timetable::{Due, Timetable};
+use cr_engine::Refused;
 use cr_report::events::FailReason;
 use cr_routing::policy::{Departure, PolicyConfig};
 use cr_trace::{Request, RequestId, ShardId, Time, TraceError};
-use ends::{explain, interrupted};
+use ends::{explain, interrupted, never_arrived};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
@@ -169,12 +170,13 @@ impl<'a, S: Serving, I: Iterator<Item = Result<Arc<Request>, TraceError>>> Desk<
         let head = arrival.ordinal < self.head_requests;
         let incoming = Incoming { request: &arrival.request, ordinal: arrival.ordinal, head };
         let decision = self.routers.route(&incoming, self.fleet.views(), self.now);
+        let Arrival { request, at, ordinal } = arrival;
         let Some(shard) = decision.shard else {
             let detail = "no shard is up".into();
-            return self.fail(arrival, Failure { shard: None, reason: FailReason::ShardDown, detail });
+            let failure = Failure { shard: None, reason: FailReason::ShardDown, detail };
+            return self.fail(&request, (at, ordinal), failure);
         };
-        match self.fleet.enqueue(shard, self.now, Arc::clone(&arrival.request), arrival.at, decision.admitted)
-        {
+        match self.fleet.enqueue(shard, self.now, request, at, decision.admitted) {
             Ok(idle) => {
                 if idle {
                     self.woken.push(shard);
@@ -182,10 +184,9 @@ impl<'a, S: Serving, I: Iterator<Item = Result<Arc<Request>, TraceError>>> Desk<
                 self.observe(shard);
                 Ok(())
             }
-            Err(rejection) => {
-                let (request, ordinal) = (Arc::clone(&arrival.request), arrival.ordinal);
+            Err(Refused { request, rejection }) => {
                 let (reason, detail) = explain(&rejection);
-                self.fail(arrival, Failure { shard: Some(shard), reason, detail })?;
+                self.fail(&request, (at, ordinal), Failure { shard: Some(shard), reason, detail })?;
                 let gone =
                     Departure { request: &request, shard, at: self.now, output_tokens: 0, finished: false };
                 self.routers.finished(ordinal, &gone);
@@ -204,7 +205,7 @@ impl<'a, S: Serving, I: Iterator<Item = Result<Arc<Request>, TraceError>>> Desk<
     pub(crate) fn end(mut self, stopped: Option<Stop>) -> Result<Outcome, ReplayError> {
         if stopped.is_some() {
             for arrival in self.arrivals.drain_waiting() {
-                self.narrator.fail(&arrival, false, self.now, interrupted(None), 0)?;
+                self.narrator.fail(never_arrived(&arrival), self.now, interrupted(None))?;
             }
         } else if self.learner.is_some() {
             let wanted = self.head_requests;

@@ -3,7 +3,7 @@
 use crate::serving::Serving;
 use cr_cost::CostModel;
 use cr_engine::{
-    Backend, BlockPool, Departed, EngineError, Pool, Rejection, RunPool, Shard, ShardConfig, SimBackend,
+    Backend, BlockPool, Departed, EngineError, Pool, Refused, RunPool, Shard, ShardConfig, SimBackend,
 };
 use cr_report::events::{ShardState, Shards as ShardStates};
 use cr_routing::ShardView;
@@ -178,7 +178,7 @@ impl Serving for Fleet {
         request: Arc<Request>,
         arrival: Time,
         admitted: bool,
-    ) -> Result<bool, Rejection> {
+    ) -> Result<bool, Refused> {
         let (idle, cut) = with_shard!(&mut self.shards, id, shard => {
             shard.enqueue(request, arrival, admitted)?;
             (!shard.in_step(), shard.interrupt_leap(now))

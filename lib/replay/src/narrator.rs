@@ -1,7 +1,6 @@
 //! Tells what happens: events out, and the summary that follows from them.
 
 use crate::ReplayError;
-use crate::arrivals::Arrival;
 use crate::ledger::Ledger;
 use crate::serving::Serving;
 use crate::sink::EventSink;
@@ -9,13 +8,25 @@ use cr_engine::Departed;
 use cr_report::aggregate::Aggregator;
 use cr_report::events::{Detail, Event, Fail, FailReason, Finish, Header, SHARDS_EVERY_S, Warning};
 use cr_report::summary::Summary;
-use cr_trace::{RequestId, ShardId, Time};
+use cr_trace::{Request, RequestId, ShardId, Time};
 
 /// Why and where a request ended without an answer.
 pub(crate) struct Failure {
     pub(crate) shard: Option<ShardId>,
     pub(crate) reason: FailReason,
     pub(crate) detail: Detail,
+}
+
+/// A request that ends without an answer.
+#[derive(Clone, Copy)]
+pub(crate) struct Gone<'a> {
+    pub(crate) request: &'a Request,
+    /// When it arrived; none where it never did.
+    pub(crate) arrival: Option<Time>,
+    /// Its place in the trace.
+    pub(crate) ordinal: u64,
+    /// How often it was sent again.
+    pub(crate) retries: u32,
 }
 
 /// An idle fleet is told of every so often, once it has been idle for as long.
@@ -64,11 +75,15 @@ impl<'a> Narrator<'a> {
     }
 
     pub(crate) fn event(&mut self, event: Event) -> Result<(), ReplayError> {
-        if let Some(aggregator) = &mut self.aggregator {
-            aggregator.observe(&event);
-        }
         let balance = self.ledger.event(&event);
-        self.sink.take(event)?;
+        match &mut self.aggregator {
+            Some(aggregator) => {
+                aggregator.observe(&event);
+                self.sink.event(&event)?;
+            }
+            // A sink that sums up by itself keeps events.
+            None => self.sink.take(event)?,
+        }
         Ok(balance?)
     }
 
@@ -194,26 +209,18 @@ impl<'a> Narrator<'a> {
         }))
     }
 
-    /// A request ends at `now` without an answer. `arrived`: whether it ever did.
-    pub(crate) fn fail(
-        &mut self,
-        arrival: &Arrival,
-        arrived: bool,
-        now: Time,
-        failure: Failure,
-        retries: u32,
-    ) -> Result<(), ReplayError> {
-        let request = &arrival.request;
+    /// A request ends at `now` without an answer.
+    pub(crate) fn fail(&mut self, gone: Gone<'_>, now: Time, failure: Failure) -> Result<(), ReplayError> {
         self.event(Event::Fail(Fail {
             t_s: now.as_s(),
-            id: request.id,
-            key: request.key.clone(),
+            id: gone.request.id,
+            key: gone.request.key.clone(),
             shard: failure.shard,
             reason: failure.reason,
             detail: failure.detail,
-            arrival_s: arrived.then(|| arrival.at.as_s()),
-            retries,
-            measured: self.measures(arrival.ordinal, now),
+            arrival_s: gone.arrival.map(Time::as_s),
+            retries: gone.retries,
+            measured: self.measures(gone.ordinal, now),
         }))
     }
 

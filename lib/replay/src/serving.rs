@@ -1,6 +1,6 @@
 //! What serves, whatever the clock: shards that are handed requests and tell how they are.
 
-use cr_engine::{Departed, Rejection};
+use cr_engine::{Departed, Refused};
 use cr_report::events::Shards;
 use cr_routing::ShardView;
 use cr_trace::{Request, ShardId, Time};
@@ -22,7 +22,7 @@ pub(crate) trait Serving {
         request: Arc<Request>,
         arrival: Time,
         admitted: bool,
-    ) -> Result<bool, Rejection>;
+    ) -> Result<bool, Refused>;
 
     /// A shard goes down or comes back.
     fn set_up(&mut self, id: ShardId, up: bool);

@@ -153,6 +153,8 @@ impl<'a, I: Iterator<Item = Result<Arc<Request>, TraceError>>> VirtualClock<'a, 
             self.desk.observe(shard);
             return Ok(());
         }
-        self.desk.see_off(shard, self.departed.drain(..))
+        self.desk.see_off(shard, &self.departed)?;
+        self.departed.clear();
+        Ok(())
     }
 }

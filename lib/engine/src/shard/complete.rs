@@ -14,7 +14,7 @@ impl<P: Pool> Shard<P> {
         let mut decodes_again = false;
         let (mut any_done, mut decoded, mut joined) = (self.some_are_done(), 0, together..together);
         let Shard { running, pool, totals, pending_tokens, defers, .. } = self;
-        for sequence in &mut running[together..] {
+        for sequence in running[together..].iter_mut().map(|one| &mut *one.state) {
             let fed = std::mem::take(&mut sequence.in_step);
             if fed == 0 {
                 continue;
@@ -33,9 +33,9 @@ impl<P: Pool> Shard<P> {
             sequence.advance(sequence.computed + steps * fed, totals);
             sequence.publish(pool);
             if sequence.computed == sequence.known() {
-                if sequence.rest.first_token_at.is_none() {
+                if sequence.first_token_at.is_none() {
                     *pending_tokens -= sequence.pending();
-                    sequence.rest.first_token_at = Some(now);
+                    sequence.first_token_at = Some(now);
                 }
                 sequence.generated += 1;
                 decoded += 1;
@@ -114,21 +114,22 @@ impl<P: Pool> Shard<P> {
         departed: &mut Vec<Departed>,
     ) {
         self.pending_tokens -= sequence.pending();
-        let Sequence { request, rest, arrival, prompt_tokens, generated, .. } = sequence;
+        let Sequence { request, state } = sequence;
         self.backend.forget(&request);
-        departed.push(Departed {
-            admitted: rest.admitted,
-            arrival,
-            scheduled_at: rest.scheduled_at,
-            first_token_at: rest.first_token_at,
+        // Made in its place: what was just written in parts is not copied as a whole.
+        departed.extend(std::iter::once_with(|| Departed {
+            admitted: state.admitted,
+            arrival: state.arrival,
+            scheduled_at: state.scheduled_at,
+            first_token_at: state.first_token_at,
             left_at: now,
-            prompt_tokens,
-            cached_tokens: rest.cached,
-            output_tokens: generated,
-            preemptions: rest.preemptions,
+            prompt_tokens: state.prompt_tokens,
+            cached_tokens: state.cached,
+            output_tokens: state.generated,
+            preemptions: state.preemptions,
             finished,
             request,
-        });
-        self.left.push(rest);
+        }));
+        self.left.push(state);
     }
 }

@@ -101,7 +101,7 @@ impl<P: Pool> Shard<P> {
         let growth = cost.step(&one_later(work)) - duration;
         let steps = self.steps_alike(survey);
         let mut leap = Leap { steps, growth, full, ..single };
-        if let Some(expiry) = self.expiry {
+        if let Some(expiry) = self.expiry() {
             // A step that starts at that time or later looks who is late.
             leap.steps = leap.count_to(expiry);
         }
@@ -163,7 +163,8 @@ impl<P: Pool> Shard<P> {
             steps = low;
         }
         let meets = |s: &mut Sequence<P::Held>| {
-            s.in_step > 0 && pool.meets(&mut s.rest.held, s.computed + s.in_step * steps)
+            let s = &mut *s.state;
+            s.in_step > 0 && pool.meets(&mut s.held, s.computed + s.in_step * steps)
         };
         // Nobody but itself knows of an answer that is not published, and there is one prompt at most.
         let meets = match (*defers, survey.prompt) {
@@ -184,7 +185,7 @@ impl<P: Pool> Shard<P> {
             return self.cut_leap(now);
         }
         // One that comes from a shard that died may be late already; steps that have begun are not undone.
-        let until = self.expiry?.max(now);
+        let until = self.expiry()?.max(now);
         self.shorten(|leap| leap.count_to(until))
     }
 
@@ -226,7 +227,8 @@ impl<P: Pool> Shard<P> {
         self.totals.steps += u64::from(steps);
         let together = self.pass_together(steps, goes_on).unwrap_or(0);
         let Shard { running, pool, totals, defers, .. } = self;
-        for sequence in running[together..].iter_mut().filter(|sequence| sequence.in_step > 0) {
+        let states = running[together..].iter_mut().map(|one| &mut *one.state);
+        for sequence in states.filter(|sequence| sequence.in_step > 0) {
             if sequence.decodes {
                 sequence.decode(steps);
                 totals.output_tokens += u64::from(steps);

@@ -28,7 +28,7 @@ use crate::recycle::recycle;
 use crate::{Backend, EngineError};
 use cr_trace::{Request, RequestId, Time};
 use leap::Leap;
-use sequence::{Rest, Sequence};
+use sequence::{Sequence, State};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use steady::Steady;
@@ -115,6 +115,15 @@ pub enum Rejection {
     },
 }
 
+/// A request that a shard has not taken.
+#[derive(Clone, Debug)]
+pub struct Refused {
+    /// The request.
+    pub request: Arc<Request>,
+    /// Why.
+    pub rejection: Rejection,
+}
+
 /// A request that has left the shard.
 #[derive(Clone, Debug)]
 pub struct Departed {
@@ -175,7 +184,7 @@ pub struct Shard<P: Pool> {
     queue_in_order: bool,
     running: Vec<Sequence<P::Held>>,
     /// Boxes of those that have left, to be used again.
-    left: Vec<Box<Rest<P::Held>>>,
+    left: Vec<Box<State<P::Held>>>,
     /// What steps need to know of the sequences that decode.
     steady: Steady,
     /// The buffer of batches, empty between steps.
@@ -190,8 +199,10 @@ pub struct Shard<P: Pool> {
     defers: bool,
     /// The highest id so far: a request beyond it is a new one.
     newest: Option<RequestId>,
-    /// No request in the shard runs out of time before; none where there is no timeout or nobody to run out of it.
-    expiry: Option<Time>,
+    /// Nobody in the batch runs out of time before.
+    running_expiry: Time,
+    /// Nobody in the queue runs out of time before.
+    waiting_expiry: Time,
     pending_tokens: u64,
     /// How many times as long as usual steps take.
     pace: f64,
@@ -221,7 +232,8 @@ impl<P: Pool> Shard<P> {
             answers_are_asked: false,
             defers,
             newest: None,
-            expiry: None,
+            running_expiry: Time::MAX,
+            waiting_expiry: Time::MAX,
             config,
             backend,
             waiting: VecDeque::new(),
@@ -241,17 +253,30 @@ impl<P: Pool> Shard<P> {
     ///
     /// # Errors
     /// A request that could not be served even by an empty shard.
-    pub fn enqueue(&mut self, request: Arc<Request>, arrival: Time, admitted: bool) -> Result<(), Rejection> {
-        let prompt_tokens = self.config.prompt_of(&request)?;
+    pub fn enqueue(&mut self, request: Arc<Request>, arrival: Time, admitted: bool) -> Result<(), Refused> {
+        let prompt_tokens = match self.config.prompt_of(&request) {
+            Ok(tokens) => tokens,
+            Err(rejection) => return Err(Refused { request, rejection }),
+        };
         self.look_for_quotes(&request);
         self.pending_tokens += u64::from(prompt_tokens);
         let in_order = self.waiting.back().is_none_or(|last| last.arrival() <= arrival);
         self.queue_in_order = in_order && (self.queue_in_order || self.waiting.is_empty());
         self.waiting.push_back(Waiting::New(Newcomer { request, prompt_tokens, arrival, admitted }));
-        if let Some(timeout) = self.config.timeout {
-            self.expiry = Some(self.expiry.unwrap_or(Time::MAX).min(arrival + timeout));
-        }
+        self.waiting_expiry = self.waiting_expiry.min(self.deadline(arrival));
         Ok(())
+    }
+
+    /// When a request that arrived at that time is given up; [`Time::MAX`] where none is.
+    #[inline]
+    fn deadline(&self, arrival: Time) -> Time {
+        self.config.timeout.map_or(Time::MAX, |timeout| arrival + timeout)
+    }
+
+    /// No request in the shard runs out of time before; `None` where none does at all.
+    fn expiry(&self) -> Option<Time> {
+        let expiry = self.running_expiry.min(self.waiting_expiry);
+        (expiry < Time::MAX).then_some(expiry)
     }
 
     /// Whether a step is in progress.
@@ -317,8 +342,7 @@ impl<P: Pool> Shard<P> {
     pub fn lift_protection(&mut self) {
         // Whoever waits was told to be admitted by the plan before.
         let queue = std::mem::take(&mut self.waiting);
-        self.waiting =
-            queue.into_iter().map(|one| Waiting::Seen(one.sequence(&self.pool, &mut self.left))).collect();
+        self.waiting = queue.into_iter().map(|one| Waiting::Seen(one.sequence(&self.pool, &mut self.left))).collect();
         self.pool.lift_protection();
     }
 

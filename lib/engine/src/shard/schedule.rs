@@ -10,30 +10,35 @@ use cr_trace::Time;
 
 impl<P: Pool> Shard<P> {
     /// Gives up requests whose time is up: they could not finish in time any more.
+    #[inline]
     pub(super) fn expire(&mut self, now: Time, departed: &mut Vec<Departed>) {
-        let Some(timeout) = self.config.timeout else { return };
-        // Most steps find nobody late.
-        if self.expiry.is_none_or(|expiry| now < expiry) {
-            return;
+        // Mostly nobody is late.
+        if self.running_expiry <= now {
+            self.expire_running(now, departed);
         }
-        let late = |s: &Sequence<P::Held>| s.arrival + timeout <= now;
-        self.take_decoding(
-            |s, _| late(s),
-            |shard, mut sequence| {
-                sequence.release(&mut shard.pool);
-                shard.depart(sequence, now, false, departed);
-            },
-        );
-        let mut at = self.decoding_together();
+        if self.waiting_expiry <= now {
+            self.expire_waiting(now, departed);
+        }
+    }
+
+    fn expire_running(&mut self, now: Time, departed: &mut Vec<Departed>) {
+        let mut at = 0;
         while at < self.running.len() {
-            if late(&self.running[at]) {
-                let mut sequence = self.running.remove(at);
-                sequence.release(&mut self.pool);
-                self.depart(sequence, now, false, departed);
-            } else {
+            if self.deadline(self.running[at].arrival) > now {
                 at += 1;
+                continue;
             }
+            let mut sequence = self.take_out(at);
+            sequence.release(&mut self.pool);
+            self.depart(sequence, now, false, departed);
         }
+        self.steady.look_for_first_done();
+        let earliest = self.running.iter().map(|sequence| sequence.arrival).min();
+        self.running_expiry = earliest.map_or(Time::MAX, |arrival| self.deadline(arrival));
+    }
+
+    fn expire_waiting(&mut self, now: Time, departed: &mut Vec<Departed>) {
+        let timeout = self.config.timeout.unwrap_or(Time::MAX);
         let late = |one: &Waiting<P::Held>| one.arrival() + timeout <= now;
         if !self.queue_in_order && self.waiting.iter().any(late) {
             let (gone, kept): (Vec<_>, Vec<_>) = self.waiting.drain(..).partition(late);
@@ -46,9 +51,8 @@ impl<P: Pool> Shard<P> {
             self.turn_away(one, now, departed);
         }
         let looked_at = if self.queue_in_order { self.waiting.len().min(1) } else { self.waiting.len() };
-        let running = self.running.iter().map(|s| s.arrival);
-        let earliest = running.chain(self.waiting.range(..looked_at).map(Waiting::arrival)).min();
-        self.expiry = earliest.map(|arrival| arrival + timeout);
+        let earliest = self.waiting.range(..looked_at).map(Waiting::arrival).min();
+        self.waiting_expiry = earliest.map_or(Time::MAX, |arrival| self.deadline(arrival));
     }
 
     /// Decides for every sequence how many tokens it feeds (`in_step`), and sums up what the step does.
@@ -78,7 +82,7 @@ impl<P: Pool> Shard<P> {
     fn plan_decodes(&mut self, budget: &mut u32, survey: &mut Survey) -> usize {
         let (mut position, mut decoding) = (0, 0);
         while position < self.running.len() {
-            let sequence = &mut self.running[position];
+            let sequence = &mut *self.running[position].state;
             sequence.in_step = 0;
             sequence.decodes = sequence.is_decoding();
             if sequence.decodes && *budget > 0 {
@@ -106,9 +110,10 @@ impl<P: Pool> Shard<P> {
         sequence.computed = 0;
         sequence.in_step = 0;
         sequence.decodes = false;
-        sequence.rest.preemptions += 1;
+        sequence.preemptions += 1;
         self.totals.preemptions += 1;
         self.queue_in_order &= self.waiting.front().is_none_or(|front| sequence.arrival <= front.arrival());
+        self.waiting_expiry = self.waiting_expiry.min(self.deadline(sequence.arrival));
         self.waiting.push_front(Waiting::Seen(sequence));
     }
 
@@ -125,9 +130,9 @@ impl<P: Pool> Shard<P> {
                 return;
             };
             let found_tokens = found * self.config.block_tokens;
-            if sequence.rest.scheduled_at.is_none() {
-                sequence.rest.scheduled_at = Some(now);
-                sequence.rest.cached = found_tokens;
+            if sequence.scheduled_at.is_none() {
+                sequence.scheduled_at = Some(now);
+                sequence.cached = found_tokens;
                 sequence.reached = found_tokens;
                 self.pending_tokens -= u64::from(found_tokens);
                 self.totals.prompt_tokens += u64::from(sequence.prompt_tokens);
@@ -137,6 +142,7 @@ impl<P: Pool> Shard<P> {
             sequence.in_step = budget.min(known - found_tokens);
             budget -= sequence.in_step;
             survey.add_prompt(self.running.len(), &sequence);
+            self.running_expiry = self.running_expiry.min(self.deadline(sequence.arrival));
             self.running.push(sequence);
         }
     }
@@ -179,7 +185,7 @@ pub(super) fn batch<'a, P: Pool>(
                 request: &sequence.request,
                 start,
                 tokens,
-                blocks: pool.table(&sequence.rest.held),
+                blocks: pool.table(&sequence.held),
                 emits: start + tokens == sequence.known(),
             });
         }

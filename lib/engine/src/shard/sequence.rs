@@ -1,16 +1,38 @@
 //! One request inside a shard.
 
 use super::ShardTotals;
+use super::waiting::Newcomer;
 use crate::pool::Pool;
 use cr_trace::{Request, Time};
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-/// A request being served: what is known of it, what it holds, how far it is. What every step looks at lies close together, the
-/// rest elsewhere: steps walk over the whole batch.
+/// A request being served. A batch is shifted whenever one leaves it, so what there is to say of each lies elsewhere.
 pub(super) struct Sequence<H> {
     pub(super) request: Arc<Request>,
-    pub(super) rest: Box<Rest<H>>,
+    pub(super) state: Box<State<H>>,
+}
+
+impl<H> Deref for Sequence<H> {
+    type Target = State<H>;
+    #[inline]
+    fn deref(&self) -> &State<H> {
+        &self.state
+    }
+}
+
+impl<H> DerefMut for Sequence<H> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut State<H> {
+        &mut self.state
+    }
+}
+
+/// What is known of a request being served, what it holds, how far it is.
+pub(super) struct State<H> {
     pub(super) arrival: Time,
+    /// Whether its key was in the plan when it was routed.
+    pub(super) admitted: bool,
     pub(super) prompt_tokens: u32,
     /// Tokens to decode.
     pub(super) output_tokens: u32,
@@ -28,50 +50,23 @@ pub(super) struct Sequence<H> {
     pub(super) in_step: u32,
     /// The step in progress feeds just the token decoded last.
     pub(super) decodes: bool,
-}
-
-/// What a request's joining, first token, blocks and leaving are about.
-pub(super) struct Rest<H> {
-    /// Whether its key was in the plan when it was routed.
-    pub(super) admitted: bool,
-    /// What it holds of the pool; how much, only [`Sequence::release`] tells.
-    pub(super) held: H,
     /// Prompt tokens found in the pool at first scheduling.
     pub(super) cached: u32,
     pub(super) scheduled_at: Option<Time>,
     pub(super) first_token_at: Option<Time>,
     pub(super) preemptions: u32,
+    /// What it holds of the pool; how much, only [`Sequence::release`] tells.
+    pub(super) held: H,
 }
 
-impl<H> Rest<H> {
-    /// Of a request that holds nothing yet.
-    pub(super) fn of<P: Pool<Held = H>>(pool: &P, request: &Request, admitted: bool) -> Rest<H> {
-        let held = pool.open(request, admitted);
-        Rest { admitted, held, cached: 0, scheduled_at: None, first_token_at: None, preemptions: 0 }
-    }
-
-    /// The same, in the place of one that has left.
-    #[inline]
-    pub(super) fn renew<P: Pool<Held = H>>(&mut self, pool: &P, request: &Request, admitted: bool) {
-        pool.reopen(&mut self.held, request, admitted);
-        self.admitted = admitted;
-        (self.cached, self.scheduled_at, self.first_token_at, self.preemptions) = (0, None, None, 0);
-    }
-}
-
-impl<H> Sequence<H> {
-    /// Nothing of it is computed or held. `rest` is as [`Rest::of`] or [`Rest::renew`] gives it.
-    #[inline]
-    pub(super) fn new(
-        request: Arc<Request>,
-        prompt_tokens: u32,
-        arrival: Time,
-        rest: Box<Rest<H>>,
-    ) -> Sequence<H> {
-        Sequence {
-            arrival,
-            prompt_tokens,
-            output_tokens: request.output_tokens,
+impl<H> State<H> {
+    /// Nothing of it is computed, and nothing held.
+    pub(super) fn of(newcomer: &Newcomer, held: H) -> State<H> {
+        State {
+            arrival: newcomer.arrival,
+            admitted: newcomer.admitted,
+            prompt_tokens: newcomer.prompt_tokens,
+            output_tokens: newcomer.request.output_tokens,
             room: 0,
             publishes_at: 0,
             computed: 0,
@@ -79,9 +74,22 @@ impl<H> Sequence<H> {
             generated: 0,
             in_step: 0,
             decodes: false,
-            request,
-            rest,
+            cached: 0,
+            scheduled_at: None,
+            first_token_at: None,
+            preemptions: 0,
+            held,
         }
+    }
+
+    /// As [`State::of`], with what is held already, in the place of one that has left.
+    #[inline]
+    pub(super) fn renew(&mut self, newcomer: &Newcomer) {
+        (self.arrival, self.admitted) = (newcomer.arrival, newcomer.admitted);
+        (self.prompt_tokens, self.output_tokens) = (newcomer.prompt_tokens, newcomer.request.output_tokens);
+        (self.room, self.publishes_at, self.cached, self.preemptions) = (0, 0, 0, 0);
+        (self.computed, self.reached, self.generated, self.in_step) = (0, 0, 0, 0);
+        (self.decodes, self.scheduled_at, self.first_token_at) = (false, None, None);
     }
 
     /// Tokens that are known: the prompt and what was decoded.
@@ -98,9 +106,9 @@ impl<H> Sequence<H> {
 
     /// Prompt tokens a router would count as still to be prefilled.
     pub(super) fn pending(&self) -> u64 {
-        match (self.rest.first_token_at, self.rest.scheduled_at) {
+        match (self.first_token_at, self.scheduled_at) {
             (Some(_), _) => 0,
-            (None, Some(_)) => u64::from(self.prompt_tokens - self.rest.cached),
+            (None, Some(_)) => u64::from(self.prompt_tokens - self.cached),
             (None, None) => u64::from(self.prompt_tokens),
         }
     }
@@ -116,7 +124,7 @@ impl<H> Sequence<H> {
         if tokens <= self.room {
             return true;
         }
-        match pool.widen(&mut self.rest.held, self.room, tokens) {
+        match pool.widen(&mut self.held, self.room, tokens) {
             Some(room) => {
                 self.room = room;
                 true
@@ -128,39 +136,39 @@ impl<H> Sequence<H> {
     /// How many blocks are missing for `tokens` tokens.
     #[inline]
     pub(super) fn lacks<P: Pool<Held = H>>(&self, pool: &P, tokens: u32) -> u32 {
-        if tokens <= self.room { 0 } else { pool.lacks_beyond(&self.rest.held, self.room, tokens) }
+        if tokens <= self.room { 0 } else { pool.lacks_beyond(&self.held, self.room, tokens) }
     }
 
     /// Makes what has been computed findable; see [`Pool::publish`].
     #[inline]
     pub(super) fn publish<P: Pool<Held = H>>(&mut self, pool: &mut P) {
         if self.computed >= self.publishes_at {
-            pool.publish(&mut self.rest.held, self.computed);
-            self.publishes_at = pool.publishes_at(&self.rest.held);
+            pool.publish(&mut self.held, self.computed);
+            self.publishes_at = pool.publishes_at(&self.held);
         }
     }
 
     /// Takes up what the pool has of its first tokens, and room for the others; see [`Pool::admit`].
     pub(super) fn admit<P: Pool<Held = H>>(&mut self, pool: &mut P, most_cached: u32) -> Option<u32> {
         let known = self.known();
-        let found = pool.admit(&mut self.rest.held, known, most_cached)?;
-        self.room = pool.room(&self.rest.held);
-        self.publishes_at = pool.publishes_at(&self.rest.held);
+        let found = pool.admit(&mut self.held, known, most_cached)?;
+        self.room = pool.room(&self.held);
+        self.publishes_at = pool.publishes_at(&self.held);
         Some(found)
     }
 
     /// Publishes all that has been computed, also what was to be kept apart.
     pub(super) fn expose<P: Pool<Held = H>>(&mut self, pool: &mut P) {
-        pool.disclose(&mut self.rest.held);
+        pool.disclose(&mut self.held);
         self.publishes_at = 0;
         self.publish(pool);
     }
 
     /// Publishes what has been computed and lets go of everything.
     pub(super) fn release<P: Pool<Held = H>>(&mut self, pool: &mut P) {
-        pool.settle(&mut self.rest.held, self.room, self.computed);
+        pool.settle(&mut self.held, self.room, self.computed);
         self.publish(pool);
-        pool.release(&mut self.rest.held);
+        pool.release(&mut self.held);
         (self.room, self.publishes_at) = (0, u32::MAX);
     }
 
@@ -169,9 +177,9 @@ impl<H> Sequence<H> {
         self.room.saturating_sub(self.computed) >= block_tokens
     }
 
-    /// It has blocks for `tokens` tokens, and none beyond.
-    pub(super) fn has_room(&mut self, tokens: u32, block_tokens: u32) {
-        self.room = tokens.div_ceil(block_tokens).saturating_mul(block_tokens);
+    /// It has blocks for the tokens that are computed and `granted` more, and none beyond.
+    pub(super) fn has_room(&mut self, granted: u32, block_tokens: u32) {
+        self.room = (self.computed + granted).div_ceil(block_tokens).saturating_mul(block_tokens);
     }
 
     /// So many tokens more have been decoded, one a step, and fed but for the last one.
@@ -189,12 +197,6 @@ impl<H> Sequence<H> {
     pub(super) fn take_back(&mut self, tokens: u32) {
         self.computed = self.computed.wrapping_sub(tokens);
         self.generated = self.generated.wrapping_sub(tokens);
-    }
-
-    /// Tokens still to decode, once it has decoded so many more than are written down.
-    #[inline]
-    pub(super) fn left(&self, more: u32) -> u32 {
-        self.output_tokens.wrapping_sub(self.generated.wrapping_add(more))
     }
 
     /// Tokens up to `to` have been computed: for the first time, or again.

@@ -26,8 +26,10 @@ const MOST_BLOCK_TOKENS: u32 = 4096;
 pub(super) struct Steady {
     /// Whether these sums hold.
     on: bool,
-    /// How many sequences decode; the first ones of the batch.
-    decoding: usize,
+    /// Of every sequence that decodes, the first ones of the batch, in its order: at which of `steps` it has all its tokens.
+    done_at: Vec<u32>,
+    /// Steps that were taken so far, counted around the end of the numbers.
+    steps: u32,
     /// Their computed tokens.
     context: u64,
     /// Steps until the first of them has all its tokens.
@@ -63,7 +65,8 @@ impl Steady {
     fn count<H>(&mut self, running: &mut [Sequence<H>]) {
         self.remainders.fill(0);
         self.taken.fill(0);
-        (self.on, self.decoding, self.context, self.first_done) = (true, 0, 0, u32::MAX);
+        self.done_at.clear();
+        (self.on, self.context, self.first_done) = (true, 0, u32::MAX);
         (self.ahead, self.in_step, self.granted, self.border) = (0, false, false, 0);
         for sequence in running {
             if sequence.is_decoding() {
@@ -82,23 +85,34 @@ impl Steady {
 
     /// One more decodes, with so many computed tokens, and so many steps until it has all its tokens.
     fn add(&mut self, computed: u32, left: u32) {
-        self.first_done = if self.decoding == 0 { left } else { self.first_done.min(left) };
-        self.decoding += 1;
+        self.first_done = if self.done_at.is_empty() { left } else { self.first_done.min(left) };
+        self.done_at.push(self.steps.wrapping_add(left));
         self.context += u64::from(computed);
         let at = self.place_of(computed);
         self.remainders[at] += 1;
         self.taken[at / 64] |= 1 << (at % 64);
     }
 
-    /// One of them, with so many computed tokens, decodes no more.
-    fn leave(&mut self, computed: u32) {
-        self.decoding -= 1;
+    /// The one at this place, with so many computed tokens, decodes no more.
+    fn leave(&mut self, at: usize, computed: u32) {
+        self.done_at.remove(at);
         self.context -= u64::from(computed);
         let at = self.place_of(computed);
         self.remainders[at] -= 1;
         if self.remainders[at] == 0 {
             self.taken[at / 64] &= !(1 << (at % 64));
         }
+    }
+
+    /// The first one from this place on that has all its tokens.
+    fn done_from(&self, at: usize) -> Option<usize> {
+        self.done_at[at..].iter().position(|done_at| *done_at == self.steps).map(|further| at + further)
+    }
+
+    /// Some have left: looks for the one that is done first.
+    pub(super) fn look_for_first_done(&mut self) {
+        let left = self.done_at.iter().map(|done_at| done_at.wrapping_sub(self.steps));
+        self.first_done = left.min().unwrap_or(u32::MAX);
     }
 
     /// The place in the ring of those with so many computed tokens.
@@ -130,7 +144,7 @@ impl Steady {
         let left = tokens.saturating_sub(granted);
         let (mut blocks, mut left) = (0, left);
         if left >= block_tokens {
-            blocks = left / block_tokens * self.decoding as u32;
+            blocks = left / block_tokens * self.done_at.len() as u32;
             left %= block_tokens;
         }
         // From the place of those that lack so many tokens backwards, around the ring.
@@ -159,8 +173,9 @@ impl Steady {
 
     /// All have taken so many steps.
     fn pass(&mut self, steps: u32) {
-        self.context += self.decoding as u64 * u64::from(steps);
+        self.context += self.done_at.len() as u64 * u64::from(steps);
         self.first_done = self.first_done.saturating_sub(steps);
+        self.steps = self.steps.wrapping_add(steps);
         self.ahead = self.ahead.wrapping_add(steps);
         self.border = self.lacking(steps);
     }
@@ -187,10 +202,11 @@ impl<P: Pool> Shard<P> {
         }
         pool.hand_out(fresh);
         (steady.in_step, steady.granted) = (true, true);
-        survey.work.decode_seqs = steady.decoding as u64;
+        let decoding = steady.done_at.len();
+        survey.work.decode_seqs = decoding as u64;
         survey.work.decode_ctx_tokens = steady.context;
-        survey.first_done = if steady.decoding > 0 { steady.first_done } else { u32::MAX };
-        Some(steady.decoding)
+        survey.first_done = if decoding > 0 { steady.first_done } else { u32::MAX };
+        Some(decoding)
     }
 
     /// Ends steps of the sequences that decode, by sums: gives their number. `goes_on`: the next step has begun, in the same leap.
@@ -202,52 +218,46 @@ impl<P: Pool> Shard<P> {
         pool.hand_out(steady.blocks(u32::from(steady.granted), steps + u32::from(goes_on)));
         steady.pass(steps);
         steady.granted = goes_on;
-        totals.output_tokens += steady.decoding as u64 * u64::from(steps);
-        Some(steady.decoding)
+        let decoding = steady.done_at.len();
+        totals.output_tokens += decoding as u64 * u64::from(steps);
+        Some(decoding)
     }
 
     /// The step has ended: whether a sequence that decodes has all its tokens, as far as sums tell.
     pub(super) fn some_are_done(&mut self) -> bool {
         self.steady.in_step = false;
-        self.steady.on && self.steady.decoding > 0 && self.steady.first_done == 0
+        self.steady.on && !self.steady.done_at.is_empty() && self.steady.first_done == 0
     }
 
     /// Takes those that have all their tokens out of the batch and out of the sums; false where there are no sums.
     pub(super) fn let_go_together(&mut self, now: Time, departed: &mut Vec<Departed>) -> bool {
-        self.take_decoding(|_, left| left == 0, |shard, sequence| shard.finish(sequence, now, departed));
-        self.steady.on
+        if !self.steady.on {
+            return false;
+        }
+        let mut at = 0;
+        while let Some(done) = self.steady.done_from(at) {
+            let sequence = self.take_out(done);
+            self.finish(sequence, now, departed);
+            at = done;
+        }
+        self.steady.look_for_first_done();
+        true
     }
 
     /// How many sequences the sums are of; the first ones of the batch.
     pub(super) fn decoding_together(&self) -> usize {
-        if self.steady.on { self.steady.decoding } else { 0 }
+        if self.steady.on { self.steady.done_at.len() } else { 0 }
     }
 
-    /// Takes sequences out of the batch and out of the sums, between two steps: those of which `goes` says so, told how many tokens
-    /// each has still to decode. Without sums it takes none.
-    pub(super) fn take_decoding(
-        &mut self,
-        goes: impl Fn(&Sequence<P::Held>, u32) -> bool,
-        mut take: impl FnMut(&mut Self, Sequence<P::Held>),
-    ) {
-        if !self.steady.on {
-            return;
+    /// Takes a sequence out of the batch, and out of the sums if it decodes, between two steps.
+    pub(super) fn take_out(&mut self, at: usize) -> Sequence<P::Held> {
+        let mut sequence = self.running.remove(at);
+        if at < self.decoding_together() {
+            sequence.decode(self.steady.ahead);
+            sequence.has_room(0, self.config.block_tokens);
+            self.steady.leave(at, sequence.computed);
         }
-        let (mut at, ahead) = (0, self.steady.ahead);
-        self.steady.first_done = u32::MAX;
-        while at < self.steady.decoding {
-            let left = self.running[at].left(ahead);
-            if !goes(&self.running[at], left) {
-                self.steady.first_done = self.steady.first_done.min(left);
-                at += 1;
-                continue;
-            }
-            let mut sequence = self.running.remove(at);
-            sequence.decode(ahead);
-            sequence.has_room(sequence.computed, self.config.block_tokens);
-            self.steady.leave(sequence.computed);
-            take(self, sequence);
-        }
+        sequence
     }
 
     /// A prompt has been computed, and its sequence, the first one that did not decode, has its first token.
@@ -278,9 +288,9 @@ impl<P: Pool> Shard<P> {
         }
         let ahead = std::mem::take(&mut steady.ahead);
         let (in_step, granted) = (u32::from(steady.in_step), u32::from(steady.granted));
-        for sequence in &mut running[..steady.decoding] {
+        for sequence in &mut running[..steady.done_at.len()] {
             sequence.decode(ahead);
-            sequence.has_room(sequence.computed + granted, config.block_tokens);
+            sequence.has_room(granted, config.block_tokens);
             (sequence.in_step, sequence.decodes) = (in_step, true);
         }
     }
@@ -308,7 +318,7 @@ mod tests {
                 if leaves && naive.len() > 1 {
                     // Never the one that is done first, whom the shard looks for itself.
                     let last = (0..naive.len()).max_by_key(|&at| naive[at].1).unwrap_or(0);
-                    steady.leave(naive.remove(last).0);
+                    steady.leave(last, naive.remove(last).0);
                 }
                 let filled = |tokens: u32| -> u32 { naive.iter().map(|(computed, _)| (computed + tokens).div_ceil(block_tokens)).sum() };
                 prop_assert_eq!(steady.at_border(), filled(1) - filled(0));

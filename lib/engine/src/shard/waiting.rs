@@ -1,6 +1,6 @@
 //! The queue of a shard: who waits to join the batch.
 
-use super::sequence::{Rest, Sequence};
+use super::sequence::{Sequence, State};
 use crate::pool::Pool;
 use cr_trace::{Request, Time};
 use std::sync::Arc;
@@ -43,19 +43,19 @@ impl<H> Waiting<H> {
 
     /// As what it joins the batch of a shard with this pool; `left` are the boxes of those that have left.
     #[inline]
-    pub(super) fn sequence<P: Pool<Held = H>>(self, pool: &P, left: &mut Vec<Box<Rest<H>>>) -> Sequence<H> {
-        match self {
-            Waiting::New(Newcomer { request, prompt_tokens, arrival, admitted }) => {
-                let rest = match left.pop() {
-                    Some(mut rest) => {
-                        rest.renew(pool, &request, admitted);
-                        rest
-                    }
-                    None => Box::new(Rest::of(pool, &request, admitted)),
-                };
-                Sequence::new(request, prompt_tokens, arrival, rest)
+    pub(super) fn sequence<P: Pool<Held = H>>(self, pool: &P, left: &mut Vec<Box<State<H>>>) -> Sequence<H> {
+        let newcomer = match self {
+            Waiting::New(newcomer) => newcomer,
+            Waiting::Seen(sequence) => return sequence,
+        };
+        let state = match left.pop() {
+            Some(mut state) => {
+                pool.reopen(&mut state.held, &newcomer.request, newcomer.admitted);
+                state.renew(&newcomer);
+                state
             }
-            Waiting::Seen(sequence) => sequence,
-        }
+            None => Box::new(State::of(&newcomer, pool.open(&newcomer.request, newcomer.admitted))),
+        };
+        Sequence { request: newcomer.request, state }
     }
 }

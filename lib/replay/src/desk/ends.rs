@@ -3,20 +3,25 @@
 use super::Desk;
 use crate::ReplayError;
 use crate::arrivals::Arrival;
-use crate::narrator::Failure;
+use crate::narrator::{Failure, Gone};
 use crate::serving::Serving;
 use cr_engine::{Departed, Rejection};
 use cr_report::events::{Detail, FailReason};
 use cr_routing::policy::Departure;
-use cr_trace::{Request, RequestId, ShardId, TraceError};
+use cr_trace::{Request, RequestId, ShardId, Time, TraceError};
 use std::sync::Arc;
 
 impl<S: Serving, I: Iterator<Item = Result<Arc<Request>, TraceError>>> Desk<'_, S, I> {
-    pub(super) fn fail(&mut self, arrival: Arrival, failure: Failure) -> Result<(), ReplayError> {
-        let id = arrival.request.id;
-        let retries = self.retries(id);
-        self.narrator.fail(&arrival, true, self.now, failure, retries)?;
-        self.arrivals.ended(id, self.now, false);
+    /// A request that has arrived can be served nowhere.
+    pub(super) fn fail(
+        &mut self,
+        request: &Request,
+        (at, ordinal): (Time, u64),
+        failure: Failure,
+    ) -> Result<(), ReplayError> {
+        let gone = Gone { request, arrival: Some(at), ordinal, retries: self.retries(request.id) };
+        self.narrator.fail(gone, self.now, failure)?;
+        self.arrivals.ended(request.id, self.now, false);
         self.cancel()
     }
 
@@ -28,7 +33,7 @@ impl<S: Serving, I: Iterator<Item = Result<Arc<Request>, TraceError>>> Desk<'_, 
                 None => Detail::default(),
             };
             let failure = Failure { shard: None, reason: FailReason::PredecessorFailed, detail };
-            self.narrator.fail(&arrival, false, self.now, failure, 0)?;
+            self.narrator.fail(never_arrived(&arrival), self.now, failure)?;
             self.arrivals.ended(arrival.request.id, self.now, false);
         }
         Ok(())
@@ -38,17 +43,17 @@ impl<S: Serving, I: Iterator<Item = Result<Arc<Request>, TraceError>>> Desk<'_, 
     pub(crate) fn see_off(
         &mut self,
         shard: ShardId,
-        departed: impl Iterator<Item = Departed>,
+        departed: &[Departed],
     ) -> Result<(), ReplayError> {
         self.observe(shard);
         for departed in departed {
             if departed.finished {
-                self.finish(shard, &departed)?;
+                self.finish(shard, departed)?;
             } else {
                 let waited_s = departed.left_at.since(departed.arrival).as_s();
                 let detail = Detail::NotFinishedAfter(waited_s);
                 let failure = Failure { shard: Some(shard), reason: FailReason::Timeout, detail };
-                self.lose(shard, &departed, failure)?;
+                self.lose(shard, departed, failure)?;
             }
         }
         self.cancel()
@@ -88,7 +93,8 @@ impl<S: Serving, I: Iterator<Item = Result<Arc<Request>, TraceError>>> Desk<'_, 
     ) -> Result<(), ReplayError> {
         let id = departed.request.id;
         let (ordinal, retries) = (self.arrivals.ordinal(id), self.retries(id));
-        self.narrator.fail(&arrival_of(departed, ordinal), true, self.now, failure, retries)?;
+        let gone = Gone { request: &departed.request, arrival: Some(departed.arrival), ordinal, retries };
+        self.narrator.fail(gone, self.now, failure)?;
         self.routers.finished(ordinal, &departure(departed, shard));
         Ok(())
     }
@@ -99,8 +105,9 @@ impl<S: Serving, I: Iterator<Item = Result<Arc<Request>, TraceError>>> Desk<'_, 
     }
 }
 
-pub(super) fn arrival_of(departed: &Departed, ordinal: u64) -> Arrival {
-    Arrival { request: Arc::clone(&departed.request), at: departed.arrival, ordinal }
+/// One that waits for another request, or to be released.
+pub(super) fn never_arrived(arrival: &Arrival) -> Gone<'_> {
+    Gone { request: &arrival.request, arrival: None, ordinal: arrival.ordinal, retries: 0 }
 }
 
 fn departure(departed: &Departed, shard: ShardId) -> Departure<'_> {

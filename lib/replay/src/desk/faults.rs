@@ -1,7 +1,7 @@
 //! Faults: a shard dies, returns, slows down or restarts, and what was on it goes elsewhere.
 
 use super::Desk;
-use super::ends::arrival_of;
+use crate::arrivals::Arrival;
 use crate::ReplayError;
 use crate::faults::FaultKind;
 use crate::health::Change;
@@ -75,7 +75,8 @@ impl<S: Serving, I: Iterator<Item = Result<Arc<Request>, TraceError>>> Desk<'_, 
         for departed in again {
             let id = departed.request.id;
             self.retried.insert(id);
-            self.send(arrival_of(&departed, self.arrivals.ordinal(id)))?;
+            let ordinal = self.arrivals.ordinal(id);
+            self.send(Arrival { request: departed.request, at: departed.arrival, ordinal })?;
         }
         self.cancel()
     }

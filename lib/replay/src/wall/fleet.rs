@@ -4,7 +4,7 @@ use super::Zero;
 use super::worker::{Inbox, Order, Worker};
 use crate::serving::Serving;
 use crate::{Fleet, ReplayError};
-use cr_engine::{Departed, EngineError, Rejection, ShardConfig};
+use cr_engine::{Departed, EngineError, Refused, ShardConfig};
 use cr_report::events::{ShardState, Shards};
 use cr_routing::ShardView;
 use cr_trace::{Request, ShardId, Time};
@@ -147,8 +147,10 @@ impl Serving for WallFleet {
         request: Arc<Request>,
         arrival: Time,
         admitted: bool,
-    ) -> Result<bool, Rejection> {
-        self.config.fits(&request)?;
+    ) -> Result<bool, Refused> {
+        if let Err(rejection) = self.config.fits(&request) {
+            return Err(Refused { request, rejection });
+        }
         let far = &mut self.shards[id.index()];
         far.untaken.push_back(request.prompt_tokens());
         far.sent += 1;

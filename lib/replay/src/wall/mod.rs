@@ -135,7 +135,7 @@ impl<I: Iterator<Item = Result<Arc<Request>, TraceError>>> WallClock<'_, I> {
         let shard = news.shard;
         let Some((departed, what)) = self.desk.fleet.hear(news) else { return Ok(()) };
         match what {
-            What::Stepped => self.desk.see_off(shard, departed.into_iter()),
+            What::Stepped => self.desk.see_off(shard, &departed),
             // There is nowhere to go any more.
             What::Evacuated(_) if self.stopping => self.desk.interrupt(shard, departed),
             What::Evacuated(kind) => self.desk.evacuated(shard, departed, kind),
