@@ -23,6 +23,15 @@ pub(crate) enum Kind {
 /// When, what, and which.
 pub(crate) type Entry = (Time, Kind, u32);
 
+/// The end of a step that comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ending {
+    pub(crate) shard: ShardId,
+    pub(crate) at: Time,
+    /// When the next one comes.
+    pub(crate) then: Time,
+}
+
 /// No time: later than every other.
 const NEVER: Time = Time::MAX;
 
@@ -30,8 +39,8 @@ const NEVER: Time = Time::MAX;
 #[derive(Debug)]
 pub(crate) struct Agenda {
     /// When steps end, as a tournament in which the earliest wins, so that a change costs one walk from the shard's leaf to the
-    /// root: node n has the lesser of nodes 2n and 2n + 1; the leaves are the upper half, one a shard.
-    ends: Vec<Time>,
+    /// root: node n has the lesser of nodes 2n and 2n + 1, which stand here as pair n; the leaves are the upper half, one a shard.
+    ends: Vec<[Time; 2]>,
     /// Steps that are to start, in order. Whatever is put down here is for the present instant, so these are few.
     starts: VecDeque<(Time, ShardId)>,
     /// Which shards have an entry there.
@@ -42,7 +51,19 @@ impl Agenda {
     /// Nothing to do on any of this many shards.
     pub(crate) fn new(shards: usize) -> Agenda {
         let leaves = shards.next_power_of_two();
-        Agenda { ends: vec![NEVER; 2 * leaves], starts: VecDeque::new(), is_to_start: vec![false; leaves] }
+        Agenda { ends: vec![[NEVER; 2]; leaves], starts: VecDeque::new(), is_to_start: vec![false; leaves] }
+    }
+
+    /// The node of a shard.
+    #[inline]
+    fn leaf(&self, shard: ShardId) -> usize {
+        self.ends.len() + shard.index()
+    }
+
+    /// The earliest end of all. A single leaf is node 1, the root.
+    #[inline]
+    fn earliest(&self) -> Time {
+        self.ends[0][1]
     }
 
     /// The step of the shard ends at that time; replaces what was known of the shard.
@@ -82,44 +103,33 @@ impl Agenda {
     }
 
     fn put(&mut self, shard: ShardId, time: Time) {
-        let mut node = self.ends.len() / 2 + shard.index();
-        self.ends[node] = time;
-        while node > 1 {
-            let winner = self.ends[node].min(self.ends[node ^ 1]);
+        let (mut node, mut winner) = (self.leaf(shard), time);
+        while node > 0 {
+            let pair = &mut self.ends[node / 2];
+            pair[node % 2] = winner;
+            winner = winner.min(pair[1 - node % 2]);
             node /= 2;
-            if self.ends[node] == winner {
-                break;
-            }
-            self.ends[node] = winner;
         }
     }
 
-    /// The shard whose step ends first, where that comes before `others` and nothing is to start.
+    /// The shard whose step ends first, and when, where that comes before `others` and nothing is to start.
     #[inline]
-    pub(crate) fn end_before(&self, others: Time) -> Option<(ShardId, Time)> {
-        let end = self.ends[1];
-        (end < others && self.starts.is_empty()).then(|| (ShardId(self.first_that_ends_at(end)), end))
-    }
-
-    /// Whether, of what is known here, nothing comes before a step that the shard would start at `now`, the present instant. What is
-    /// known of the shard itself is in the past.
-    pub(crate) fn is_free(&self, shard: ShardId, now: Time) -> bool {
-        let mut node = self.ends.len() / 2 + shard.index();
-        let mut earliest = NEVER;
-        while node > 1 {
-            earliest = earliest.min(self.ends[node ^ 1]);
-            node /= 2;
-        }
-        earliest > now && self.starts.is_empty()
+    pub(crate) fn end_before(&self, others: Time) -> Option<Ending> {
+        let at = self.earliest();
+        (at < others && self.starts.is_empty()).then(|| self.first_that_ends_at(at))
     }
 
     /// The first shard whose step ends at that time, which is the earliest.
-    fn first_that_ends_at(&self, time: Time) -> u32 {
-        let mut node = 1;
-        while node < self.ends.len() / 2 {
-            node = 2 * node + usize::from(self.ends[2 * node] != time);
+    #[inline]
+    fn first_that_ends_at(&self, at: Time) -> Ending {
+        let (mut node, mut then) = (1, NEVER);
+        while node < self.ends.len() {
+            let pair = self.ends[node];
+            let right = usize::from(pair[0] != at);
+            then = then.min(pair[1 - right]);
+            node = 2 * node + right;
         }
-        (node - self.ends.len() / 2) as u32
+        Ending { shard: ShardId((node - self.ends.len()) as u32), at, then }
     }
 
     /// The earliest event, things that are known elsewhere included: when the next request arrives, and when the next thing is
@@ -127,8 +137,7 @@ impl Agenda {
     /// prolongs a run.
     #[inline]
     pub(crate) fn next(&self, arrival: Option<Time>, due: Option<Time>) -> Option<Entry> {
-        // A single leaf is node 1, the root.
-        let end = self.ends[1];
+        let end = self.earliest();
         let start = self.starts.front().map_or(NEVER, |&(time, _)| time);
         let (arrival, due) = (arrival.unwrap_or(NEVER), due.unwrap_or(NEVER));
         let traffic = end.min(start).min(arrival);
@@ -137,7 +146,7 @@ impl Agenda {
             return None;
         }
         Some(match time {
-            _ if time == end => (time, Kind::StepEnd, self.first_that_ends_at(end)),
+            _ if time == end => (time, Kind::StepEnd, self.first_that_ends_at(end).shard.0),
             _ if time == due => (time, Kind::Due, 0),
             _ if time == arrival => (time, Kind::Arrival, 0),
             _ => (time, Kind::StepStart, self.starts.front().map_or(0, |&(_, shard)| shard.0)),
@@ -165,9 +174,15 @@ mod tests {
                     None => agenda.clear(shard),
                 }
                 naive[shard.index()] = entry.map(|(time, kind)| (time, kind, shard.0));
-                let others = naive.iter().flatten().filter(|entry| entry.2 != shard.0 || entry.1 == Kind::StepStart);
-                let free = others.clone().all(|other| other.1 == Kind::StepEnd && other.0 > Time(4));
-                prop_assert_eq!(agenda.is_free(shard, Time(4)), free);
+                let mut ends: Vec<Entry> = naive.iter().flatten().copied().collect();
+                ends.sort_unstable();
+                let only_ends = ends.iter().all(|entry| entry.1 == Kind::StepEnd);
+                let first_end = ends.first().filter(|first| only_ends && first.0 < Time(4)).map(|first| Ending {
+                    shard: ShardId(first.2),
+                    at: first.0,
+                    then: ends.get(1).map_or(NEVER, |second| second.0),
+                });
+                prop_assert_eq!(agenda.end_before(Time(4)), first_end);
                 let first = naive.iter().flatten().min().copied();
                 prop_assert_eq!(agenda.next(None, None), first);
                 prop_assert_eq!(agenda.next(None, Some(Time(3))), first.map(|first| first.min((Time(3), Kind::Due, 0))));

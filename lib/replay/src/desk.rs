@@ -196,9 +196,11 @@ impl<'a, S: Serving, I: Iterator<Item = Result<Arc<Request>, TraceError>>> Desk<
     }
 
     /// Routers will see how a shard is now, once their view has caught up.
+    #[inline]
     pub(crate) fn observe(&mut self, shard: ShardId) {
-        let view = self.fleet.views()[shard.index()];
-        self.routers.observe(self.now, shard, view);
+        if let Some(lag) = self.routers.lag() {
+            lag.observe(self.now, shard, self.fleet.views()[shard.index()]);
+        }
     }
 
     /// The end of the run, with what was still to come failed where it was stopped.

@@ -115,8 +115,12 @@ impl Fleet {
         now: Time,
         departed: &mut Vec<Departed>,
     ) -> Result<Option<Time>, EngineError> {
-        let duration = with_shard!(&mut self.shards, id, shard => shard.start_step(now, departed)?);
-        self.look(id);
+        let view = &mut self.views[id.index()];
+        let duration = with_shard!(&mut self.shards, id, shard => {
+            let duration = shard.start_step(now, departed)?;
+            look(view, shard);
+            duration
+        });
         // A step that took no time at all would let the clock stand still.
         let end = duration.map(|duration| now + duration.max(Time(1)));
         self.step_ends[id.index()] = end;
@@ -130,12 +134,12 @@ impl Fleet {
             return false;
         }
         self.step_ends[id.index()] = None;
-        let more = with_shard!(&mut self.shards, id, shard => {
+        let view = &mut self.views[id.index()];
+        with_shard!(&mut self.shards, id, shard => {
             shard.end_step(now, departed);
+            look(view, shard);
             shard.has_work()
-        });
-        self.look(id);
-        more
+        })
     }
 
     /// Gives up everything on every shard.
@@ -151,15 +155,14 @@ impl Fleet {
             self.moved.push((id, end));
         }
     }
+}
 
-    fn look(&mut self, id: ShardId) {
-        let view = &mut self.views[id.index()];
-        with_shard!(&mut self.shards, id, shard => {
-            view.load = (shard.queued() + shard.running()) as u32;
-            view.running = shard.running() as u32;
-            view.pending_tokens = shard.pending_tokens();
-        });
-    }
+/// What a router sees of a shard, as it is now.
+#[inline]
+fn look<P: Pool>(view: &mut ShardView, shard: &Shard<P>) {
+    view.load = (shard.queued() + shard.running()) as u32;
+    view.running = shard.running() as u32;
+    view.pending_tokens = shard.pending_tokens();
 }
 
 impl Serving for Fleet {
@@ -179,12 +182,13 @@ impl Serving for Fleet {
         arrival: Time,
         admitted: bool,
     ) -> Result<bool, Refused> {
+        let view = &mut self.views[id.index()];
         let (idle, cut) = with_shard!(&mut self.shards, id, shard => {
             shard.enqueue(request, arrival, admitted)?;
+            look(view, shard);
             (!shard.in_step(), shard.interrupt_leap(now))
         });
         self.move_end(id, cut);
-        self.look(id);
         Ok(idle)
     }
 
@@ -204,8 +208,11 @@ impl Serving for Fleet {
         let mut departed = Vec::new();
         self.step_ends[id.index()] = None;
         self.moved.push((id, None));
-        with_shard!(&mut self.shards, id, shard => shard.abandon(now, &mut departed));
-        self.look(id);
+        let view = &mut self.views[id.index()];
+        with_shard!(&mut self.shards, id, shard => {
+            shard.abandon(now, &mut departed);
+            look(view, shard);
+        });
         Some(departed)
     }
 

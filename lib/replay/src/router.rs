@@ -71,11 +71,10 @@ impl Routers {
         &mut self.routers[(ordinal % routers) as usize]
     }
 
-    /// What routers will see of a shard once their view has caught up.
-    pub(crate) fn observe(&mut self, now: Time, shard: ShardId, view: ShardView) {
-        if let Some(lag) = &mut self.lag {
-            lag.observe(now, shard, view);
-        }
+    /// What lets views be stale; none where they are not.
+    #[inline]
+    pub(crate) fn lag(&mut self) -> Option<&mut Lag> {
+        self.lag.as_mut()
     }
 
     /// A request arrives, which is routed now, and perhaps once more later.

@@ -3,7 +3,7 @@
 //! Every shard has a time line of its own. A step really runs on the device, and its duration moves that shard's clock
 //! only. So N logical shards on one device behave as N servers that each own such a device.
 
-use crate::agenda::{Agenda, Kind};
+use crate::agenda::{Agenda, Ending, Kind};
 use crate::desk::Desk;
 use crate::run::Stop;
 use crate::{Fleet, ReplayError};
@@ -111,14 +111,14 @@ impl<'a, I: Iterator<Item = Result<Arc<Request>, TraceError>>> VirtualClock<'a, 
     ) -> Result<bool, ReplayError> {
         let others = arrival.unwrap_or(LAST).min(due.unwrap_or(LAST)).min(LAST);
         let mut any = false;
-        while let Some((shard, now)) = self.agenda.end_before(others)
+        while let Some(Ending { shard, at: now, then }) = self.agenda.end_before(others)
             && self.desk.pass(now)
         {
             any = true;
             let released = self.desk.released();
             let more = self.end_step(shard, now)?;
             let as_before = self.desk.released() == released;
-            if more && as_before && self.agenda.is_free(shard, now) {
+            if more && as_before && then > now {
                 self.start_step(shard)?;
             } else if more {
                 self.agenda.starts(shard, now);

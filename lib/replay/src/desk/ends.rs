@@ -40,11 +40,7 @@ impl<S: Serving, I: Iterator<Item = Result<Arc<Request>, TraceError>>> Desk<'_, 
     }
 
     /// Tells of the requests that have left a shard.
-    pub(crate) fn see_off(
-        &mut self,
-        shard: ShardId,
-        departed: &[Departed],
-    ) -> Result<(), ReplayError> {
+    pub(crate) fn see_off(&mut self, shard: ShardId, departed: &[Departed]) -> Result<(), ReplayError> {
         self.observe(shard);
         for departed in departed {
             if departed.finished {

@@ -1,8 +1,8 @@
 //! Faults: a shard dies, returns, slows down or restarts, and what was on it goes elsewhere.
 
 use super::Desk;
-use crate::arrivals::Arrival;
 use crate::ReplayError;
+use crate::arrivals::Arrival;
 use crate::faults::FaultKind;
 use crate::health::Change;
 use crate::narrator::Failure;

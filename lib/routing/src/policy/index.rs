@@ -64,9 +64,12 @@ impl PrefixIndex {
     pub(super) fn matches(&self, prompt: &Outline, out: &mut Vec<u32>) {
         out.clear();
         out.resize(self.tokens.len(), 0);
-        let mut before = 0;
+        let (mut before, mut whole) = (0, true);
         for &Part { name: node, tokens, .. } in prompt.parts() {
-            let Some(holders) = self.nodes.get(&node) else { break };
+            let Some(holders) = self.nodes.get(&node) else {
+                whole = false;
+                break;
+            };
             let mut goes_on = false;
             for holder in holders {
                 // A shard that lacks an earlier part cannot use a later one.
@@ -78,12 +81,15 @@ impl PrefixIndex {
                 }
             }
             if !goes_on {
+                whole = false;
                 break;
             }
             before += tokens;
         }
-        let most = u32::try_from(prompt.tokens()).unwrap_or(u32::MAX).saturating_sub(1);
-        out.iter_mut().for_each(|matched| *matched = (*matched).min(most));
+        if whole {
+            let most = u32::try_from(prompt.tokens()).unwrap_or(u32::MAX).saturating_sub(1);
+            out.iter_mut().for_each(|matched| *matched = (*matched).min(most));
+        }
     }
 
     /// Notes that a prompt was sent to a shard.
