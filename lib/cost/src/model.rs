@@ -161,25 +161,49 @@ impl CostModel {
     /// How long a step of this work takes.
     #[inline]
     pub fn step(&self, work: &StepWork) -> Time {
-        Time(
-            [
-                (self.prefill_token_ps, work.prefill_tokens),
-                (self.prefill_ctx_ps, work.prefill_ctx_tokens),
-                (self.prefill_pair_ps, work.prefill_pairs),
-                (self.decode_seq_ps, work.decode_seqs),
-                (self.decode_ctx_ps, work.decode_ctx_tokens),
-            ]
-            .into_iter()
-            .fold(self.base_ps, |sum, (each, count)| sum.saturating_add(each.saturating_mul(count))),
-        )
+        let terms = [
+            (self.prefill_token_ps, work.prefill_tokens),
+            (self.prefill_ctx_ps, work.prefill_ctx_tokens),
+            (self.prefill_pair_ps, work.prefill_pairs),
+            (self.decode_seq_ps, work.decode_seqs),
+            (self.decode_ctx_ps, work.decode_ctx_tokens),
+        ];
+        sum(self.base_ps, terms)
+    }
+
+    /// How much longer the next step takes, where it goes on with what this one does: every decoding sequence has one token more, and
+    /// the prompt, of which there is one at most, as many as this step computes.
+    #[inline]
+    pub fn growth(&self, work: &StepWork) -> Time {
+        let chunk = work.prefill_tokens;
+        let more = [
+            (self.prefill_ctx_ps, chunk),
+            (self.prefill_pair_ps, chunk.saturating_mul(chunk)),
+            (self.decode_ctx_ps, work.decode_seqs),
+        ];
+        sum(0, more)
     }
 
     /// How long a prefill of `new` tokens over `ctx` tokens of context takes alone.
+    #[inline]
     pub fn prefill(&self, new: u64, ctx: u64) -> Time {
-        let mut work = StepWork::default();
-        work.add_prefill(new, ctx);
-        self.step(&work)
+        let terms = [
+            (self.prefill_token_ps, new),
+            (self.prefill_ctx_ps, ctx),
+            (self.prefill_pair_ps, new.saturating_mul(ctx)),
+        ];
+        sum(self.base_ps, terms)
     }
+}
+
+/// Picoseconds each, times how many, and what is spent anyway.
+#[inline]
+fn sum<const N: usize>(base_ps: u64, terms: [(u64, u64); N]) -> Time {
+    Time(
+        terms
+            .into_iter()
+            .fold(base_ps, |sum, (each_ps, count)| sum.saturating_add(each_ps.saturating_mul(count))),
+    )
 }
 
 fn coefficient(file: &str, field: &'static str, ms: f64) -> Result<u64, CostError> {
@@ -203,6 +227,24 @@ mod tests {
         prefill_token_ms = 0.1
         decode_seq_ms = 1.0
     "#;
+
+    #[test]
+    fn the_next_step_takes_as_much_longer_as_is_foretold() {
+        let terms = "prefill_ctx_ms = 0.003\nprefill_pair_ms = 0.00002\ndecode_ctx_ms = 0.007\n";
+        let cost = CostModel::from_toml(&format!("{WORKED}{terms}"), "x.toml").expect("parses");
+        for (chunk, decoding) in [(0, 3), (16, 0), (46, 5)] {
+            let step = |n: u64| {
+                let mut work = StepWork::default();
+                if chunk > 0 {
+                    work.add_prefill(chunk, 100 + n * chunk);
+                }
+                (0..decoding).for_each(|sequence| work.add_decode(70 * sequence + n));
+                work
+            };
+            assert_eq!(cost.growth(&step(0)), cost.step(&step(1)) - cost.step(&step(0)));
+            assert_eq!(cost.growth(&step(4)), cost.growth(&step(0)));
+        }
+    }
 
     #[test]
     fn the_worked_example_costs_what_it_says() {

@@ -3,6 +3,7 @@
 use crate::EngineError;
 use cr_cost::{CostModel, StepWork};
 use cr_trace::{Request, Time};
+use std::sync::Arc;
 
 /// One sequence's part of a step.
 ///
@@ -41,7 +42,7 @@ pub trait Backend: Send {
 
     /// The cost model, where it alone says how long a step takes and nothing is computed; then [`Backend::step`] need not be
     /// called.
-    fn timed(&self) -> Option<&CostModel> {
+    fn timed(&self) -> Option<Arc<CostModel>> {
         None
     }
 

@@ -20,5 +20,5 @@ pub mod sim;
 pub use backend::{Backend, Batch, BatchSeq};
 pub use error::EngineError;
 pub use pool::{BlockPool, Pool, RunPool};
-pub use shard::{Departed, Rejection, Refused, Shard, ShardConfig, ShardTotals};
+pub use shard::{Departed, Refused, Rejection, Shard, ShardConfig, ShardTotals};
 pub use sim::SimBackend;

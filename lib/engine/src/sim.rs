@@ -23,8 +23,7 @@ impl Backend for SimBackend {
         Ok(self.cost.step(&batch.work))
     }
 
-    #[inline]
-    fn timed(&self) -> Option<&CostModel> {
-        Some(&self.cost)
+    fn timed(&self) -> Option<Arc<CostModel>> {
+        Some(Arc::clone(&self.cost))
     }
 }

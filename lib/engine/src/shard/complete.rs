@@ -4,7 +4,8 @@ use super::sequence::Sequence;
 use super::waiting::{Newcomer, Waiting};
 use super::{Departed, Shard};
 use crate::pool::Pool;
-use cr_trace::Time;
+use cr_trace::{Request, Time};
+use std::iter::once_with;
 
 impl<P: Pool> Shard<P> {
     /// Publishes what so many equal steps computed, hands out their tokens and lets finished requests go.
@@ -89,8 +90,8 @@ impl<P: Pool> Shard<P> {
             Waiting::Seen(sequence) => return self.depart(sequence, now, false, departed),
         };
         self.pending_tokens -= u64::from(prompt_tokens);
-        self.backend.forget(&request);
-        departed.push(Departed {
+        self.forget(&request);
+        departed.extend(once_with(|| Departed {
             request,
             admitted,
             arrival,
@@ -102,7 +103,14 @@ impl<P: Pool> Shard<P> {
             output_tokens: 0,
             preemptions: 0,
             finished: false,
-        });
+        }));
+    }
+
+    /// A backend that computes nothing remembers nothing.
+    fn forget(&mut self, request: &Request) {
+        if self.timed.is_none() {
+            self.backend.forget(request);
+        }
     }
 
     /// Writes down how a request left.
@@ -115,9 +123,9 @@ impl<P: Pool> Shard<P> {
     ) {
         self.pending_tokens -= sequence.pending();
         let Sequence { request, state } = sequence;
-        self.backend.forget(&request);
+        self.forget(&request);
         // Made in its place: what was just written in parts is not copied as a whole.
-        departed.extend(std::iter::once_with(|| Departed {
+        departed.extend(once_with(|| Departed {
             admitted: state.admitted,
             arrival: state.arrival,
             scheduled_at: state.scheduled_at,

@@ -13,7 +13,6 @@ use super::Shard;
 use super::schedule::Survey;
 use super::sequence::Sequence;
 use crate::pool::Pool;
-use cr_cost::StepWork;
 use cr_trace::{ContentId, Request, Time};
 
 /// Steps in a row, of which the first one is in progress.
@@ -97,8 +96,8 @@ impl<P: Pool> Shard<P> {
         if !self.leaps || self.pace != 1.0 || !(full || (work.prefill_tokens == 0 && self.queue_stays())) {
             return single;
         }
-        let Some(cost) = self.backend.timed() else { return single };
-        let growth = cost.step(&one_later(work)) - duration;
+        let Some(cost) = &self.timed else { return single };
+        let growth = cost.growth(work);
         let steps = self.steps_alike(survey);
         let mut leap = Leap { steps, growth, full, ..single };
         if let Some(expiry) = self.expiry() {
@@ -245,17 +244,6 @@ impl<P: Pool> Shard<P> {
                 }
             }
         }
-    }
-}
-
-/// The work of the next step, where it feeds the same sequences as many tokens.
-fn one_later(work: &StepWork) -> StepWork {
-    let chunk = work.prefill_tokens;
-    StepWork {
-        prefill_ctx_tokens: work.prefill_ctx_tokens + chunk,
-        prefill_pairs: work.prefill_pairs + chunk * chunk,
-        decode_ctx_tokens: work.decode_ctx_tokens + work.decode_seqs,
-        ..*work
     }
 }
 
