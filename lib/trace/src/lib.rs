@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ahead;
+mod approach;
 pub mod block;
 pub mod compress;
 pub mod config_text;

@@ -1,5 +1,6 @@
 //! A prompt: its segments, and what everybody who serves it needs to know of them, computed once.
 
+use crate::approach::wanted;
 use crate::content::{Scope, Segment};
 use crate::tokens::mix64;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -143,6 +144,16 @@ impl Prompt {
     #[inline]
     pub fn outline(&self) -> &Outline {
         self.outline.get_or_init(|| Box::new(Outline::of(&self.segments)))
+    }
+
+    /// The outline is wanted soon, if there is one.
+    #[inline]
+    pub(crate) fn outline_approaches(&self) {
+        if let Some(outline) = self.outline.get() {
+            wanted(&outline.parts);
+            wanted(&outline.tokens);
+            wanted(&outline.has_answers);
+        }
     }
 
     /// Appends a segment.

@@ -26,6 +26,7 @@ use crate::backend::BatchSeq;
 use crate::pool::{Pool, PoolUsage};
 use crate::recycle::recycle;
 use crate::{Backend, EngineError};
+use cr_cost::CostModel;
 use cr_trace::{Request, RequestId, Time};
 use leap::Leap;
 use sequence::{Sequence, State};
@@ -179,6 +180,8 @@ pub struct Shard<P: Pool> {
     config: ShardConfig,
     pool: P,
     backend: Box<dyn Backend>,
+    /// What times the steps, where the backend computes nothing.
+    timed: Option<Arc<CostModel>>,
     waiting: VecDeque<Waiting<P::Held>>,
     /// Whoever waits arrived no later than those behind it, which only faults and preemptions can change.
     queue_in_order: bool,
@@ -217,6 +220,7 @@ impl<P: Pool> Shard<P> {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
+        let timed = backend.timed();
         let mut pool = P::new(config.kv_blocks, config.block_tokens);
         // How many blocks are spared can be seen at any time.
         let defers = P::LEAPS && !config.protect_admitted;
@@ -228,7 +232,8 @@ impl<P: Pool> Shard<P> {
         }
         Shard {
             pool,
-            leaps: P::LEAPS && backend.timed().is_some(),
+            leaps: P::LEAPS && timed.is_some(),
+            timed,
             answers_are_asked: false,
             defers,
             newest: None,
@@ -342,7 +347,8 @@ impl<P: Pool> Shard<P> {
     pub fn lift_protection(&mut self) {
         // Whoever waits was told to be admitted by the plan before.
         let queue = std::mem::take(&mut self.waiting);
-        self.waiting = queue.into_iter().map(|one| Waiting::Seen(one.sequence(&self.pool, &mut self.left))).collect();
+        self.waiting =
+            queue.into_iter().map(|one| Waiting::Seen(one.sequence(&self.pool, &mut self.left))).collect();
         self.pool.lift_protection();
     }
 
@@ -368,7 +374,7 @@ impl<P: Pool> Shard<P> {
         if work.is_empty() {
             return Ok(None);
         }
-        let duration = match self.backend.timed() {
+        let duration = match &self.timed {
             Some(cost) => cost.step(&work),
             None => {
                 let buffer = recycle(std::mem::take(&mut self.batch));
@@ -380,6 +386,9 @@ impl<P: Pool> Shard<P> {
         };
         let duration = self.paced(duration);
         let step = self.leap_from(now, duration, &survey);
+        if survey.first_done == step.steps() {
+            self.first_done_approaches();
+        }
         self.step = Some(step);
         Ok(Some(step.duration()))
     }

@@ -117,10 +117,22 @@ impl<P: Pool> Shard<P> {
         self.waiting.push_front(Waiting::Seen(sequence));
     }
 
+    /// Hints to the processor: whose turn it is next. The one after that is fetched first, as its outline is found through it.
+    #[inline]
+    fn next_approach(&self) {
+        if let Some(next) = self.waiting.front() {
+            next.request().outline_approaches();
+        }
+        if let Some(later) = self.waiting.get(1) {
+            later.request().approaches();
+        }
+    }
+
     /// Lets waiting sequences join while the budget, the batch and the pool have room.
     fn admit_waiting(&mut self, now: Time, mut budget: u32, survey: &mut Survey) {
         while budget > 0 && self.running.len() < self.config.max_running as usize {
             let Some(first) = self.waiting.pop_front() else { return };
+            self.next_approach();
             let mut sequence = first.sequence(&self.pool, &mut self.left);
             let known = sequence.known();
             // One token is always computed, so that there are logits to decode from.

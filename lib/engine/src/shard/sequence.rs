@@ -4,7 +4,9 @@ use super::ShardTotals;
 use super::waiting::Newcomer;
 use crate::pool::Pool;
 use cr_trace::{Request, Time};
+use prefetch_index::prefetch_index;
 use std::ops::{Deref, DerefMut};
+use std::slice::from_ref;
 use std::sync::Arc;
 
 /// A request being served. A batch is shifted whenever one leaves it, so what there is to say of each lies elsewhere.
@@ -28,11 +30,15 @@ impl<H> DerefMut for Sequence<H> {
     }
 }
 
-/// What is known of a request being served, what it holds, how far it is.
+/// Bytes of a cache line, as they mostly are.
+const LINE: usize = 64;
+
+/// What is known of a request being served, what it holds, how far it is. Begins with a cache line, so that it lies in as few as it can.
+#[repr(C, align(64))]
 pub(super) struct State<H> {
     pub(super) arrival: Time,
-    /// Whether its key was in the plan when it was routed.
-    pub(super) admitted: bool,
+    pub(super) scheduled_at: Option<Time>,
+    pub(super) first_token_at: Option<Time>,
     pub(super) prompt_tokens: u32,
     /// Tokens to decode.
     pub(super) output_tokens: u32,
@@ -48,14 +54,14 @@ pub(super) struct State<H> {
     pub(super) generated: u32,
     /// Tokens fed by the step in progress.
     pub(super) in_step: u32,
-    /// The step in progress feeds just the token decoded last.
-    pub(super) decodes: bool,
     /// Prompt tokens found in the pool at first scheduling.
     pub(super) cached: u32,
-    pub(super) scheduled_at: Option<Time>,
-    pub(super) first_token_at: Option<Time>,
     pub(super) preemptions: u32,
-    /// What it holds of the pool; how much, only [`Sequence::release`] tells.
+    /// The step in progress feeds just the token decoded last.
+    pub(super) decodes: bool,
+    /// Whether its key was in the plan when it was routed.
+    pub(super) admitted: bool,
+    /// What it holds of the pool; how much, only [`State::release`] tells.
     pub(super) held: H,
 }
 
@@ -90,6 +96,14 @@ impl<H> State<H> {
         (self.room, self.publishes_at, self.cached, self.preemptions) = (0, 0, 0, 0);
         (self.computed, self.reached, self.generated, self.in_step) = (0, 0, 0, 0);
         (self.decodes, self.scheduled_at, self.first_token_at) = (false, None, None);
+    }
+
+    /// A hint to the processor: all of this is about to be looked at.
+    #[inline]
+    pub(super) fn approaches(&self) {
+        for line in 0..size_of::<State<H>>() / LINE {
+            prefetch_index(from_ref(&self.arrival), line * LINE / size_of::<Time>());
+        }
     }
 
     /// Tokens that are known: the prompt and what was decoded.
@@ -192,7 +206,7 @@ impl<H> State<H> {
         self.reached = self.computed;
     }
 
-    /// Writes it as it was so many decoded tokens ago, even if it was not there yet; [`Sequence::decode`] makes up for it.
+    /// Writes it as it was so many decoded tokens ago, even if it was not there yet; [`State::decode`] makes up for it.
     #[inline]
     pub(super) fn take_back(&mut self, tokens: u32) {
         self.computed = self.computed.wrapping_sub(tokens);

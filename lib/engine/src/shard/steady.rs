@@ -244,6 +244,18 @@ impl<P: Pool> Shard<P> {
         true
     }
 
+    /// A hint to the processor: the sequence that has all its tokens first is about to be looked at.
+    pub(super) fn first_done_approaches(&self) {
+        let done_at = self.steady.steps.wrapping_add(self.steady.first_done);
+        if self.steady.on
+            && let Some(place) = self.steady.done_at.iter().position(|&at| at == done_at)
+            && let Some(sequence) = self.running.get(place)
+        {
+            sequence.request.approaches();
+            sequence.approaches();
+        }
+    }
+
     /// How many sequences the sums are of; the first ones of the batch.
     pub(super) fn decoding_together(&self) -> usize {
         if self.steady.on { self.steady.done_at.len() } else { 0 }

@@ -42,7 +42,7 @@ impl<'a> Batch<'a> {
 
     fn requests(&self, cell: &Cell) -> Result<Box<dyn Iterator<Item = Arc<Request>> + '_>, ReplayError> {
         Ok(match self.kept {
-            Some(kept) => Box::new(kept.iter().cloned()),
+            Some(kept) => Box::new(in_turn(kept)),
             None => Box::new(self.ready.suite.requests(cell.seed, Some(cell.qps))?.map(Arc::new)),
         })
     }
@@ -104,4 +104,20 @@ impl<'a> Batch<'a> {
         let fleet = engine.fleet(suite.fleet.shards, suite.shard_config())?;
         run(&spec, fleet, self.requests(cell)?.map(Ok), sink, interrupt)
     }
+}
+
+/// How many requests ahead the processor is told of one; half as many ahead it is told of its prompt, which is found through it.
+const AHEAD: usize = 12;
+
+/// The requests in their order, with a hint to the processor of those that come soon: together they are larger than its caches.
+fn in_turn(kept: &[Arc<Request>]) -> impl Iterator<Item = Arc<Request>> {
+    kept.iter().enumerate().map(|(place, request)| {
+        if let Some(soon) = kept.get(place + AHEAD) {
+            soon.approaches();
+        }
+        if let Some(sooner) = kept.get(place + AHEAD / 2) {
+            sooner.outline_approaches();
+        }
+        Arc::clone(request)
+    })
 }
