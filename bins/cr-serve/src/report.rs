@@ -3,6 +3,7 @@
 use anyhow::Context;
 use cr_cli::bad_input;
 use cr_replay::Outcome;
+use cr_report::files;
 use cr_report::provenance::Provenance;
 use cr_report::record::SuiteReport;
 use cr_report::run::RunReport;
@@ -16,14 +17,14 @@ pub(crate) fn prepare(dir: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(dir)
         .map_err(|e| bad_input(format!("cannot make the folder {}: {e}", dir.display())))?;
     // An input may lie there under the name of one of the report's files.
-    ["report.md", "result.json", "detail.json", "run.json"]
+    files::ALL
         .iter()
         .try_for_each(|name| cr_cli::opened::refuse_if_read(&dir.join(name).display().to_string()))
 }
 
 /// No output is written over the files of a report that is read, or over a result by itself.
 pub(crate) fn reserve(path: &Path) {
-    [path.to_path_buf(), path.join("result.json"), path.join("detail.json")]
+    [path.to_path_buf(), path.join(files::RESULT), path.join(files::DETAIL)]
         .into_iter()
         .for_each(cr_cli::opened::reserve);
 }
@@ -73,7 +74,7 @@ pub(crate) fn write(
 
 /// The report's opening and its table, for the terminal: all of report.md up to its figures.
 pub(crate) fn answer(dir: &Path) -> anyhow::Result<String> {
-    let path = dir.join("report.md");
+    let path = dir.join(files::REPORT);
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let shown = text.split("\n## Figures").next().unwrap_or(&text);
     Ok(format!("{}\n\nThe report: {}\n", shown.trim_end(), path.display()))

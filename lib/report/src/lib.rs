@@ -10,7 +10,7 @@
 //! * [`verdict`] and [`stats`] — whether a difference is one;
 //! * [`svg`], [`markdown`], [`text`] — figures, the report, and the few lines for a terminal;
 //! * [`provenance`] — what differs between machines;
-//! * [`write`], [`load`], [`html`] — the report's folder, written, read back, and as a single page;
+//! * [`files`], [`write`], [`load`], [`html`] — the report's folder: its names, written, read back, and as a single page;
 //! * [`compare`] — two results against each other;
 //! * [`requests`] — a table of requests, for notebooks.
 #![forbid(unsafe_code)]
@@ -22,6 +22,7 @@ pub mod claims;
 pub mod compare;
 pub mod design;
 pub mod events;
+pub mod files;
 pub mod format;
 pub mod html;
 pub mod json;

@@ -2,6 +2,7 @@
 
 use crate::aggregate::Aggregator;
 use crate::events::Event;
+use crate::files;
 use crate::reader::{EventReader, ReadError};
 use crate::record::{Record, RecordError, Stored, SuiteReport, result_file};
 use crate::result::ResultFile;
@@ -38,7 +39,7 @@ pub fn read_runs<R: BufRead>(mut reader: EventReader<R>) -> Result<Vec<RunReport
 /// # Errors
 /// Where there is none or it cannot be read, is no valid JSON or of another schema.
 pub fn load_result(path: &Path) -> Result<ResultFile, ReportError> {
-    let file = if path.is_dir() { path.join("result.json") } else { path.to_owned() };
+    let file = if path.is_dir() { path.join(files::RESULT) } else { path.to_owned() };
     let Some(text) = read(&file)? else { return Err(no_report(path, "no result.json")) };
     Ok(result_file(&file.display().to_string(), &text)?)
 }
@@ -55,11 +56,11 @@ fn no_report(dir: &Path, lacks: &str) -> ReportError {
 /// # Errors
 /// Where a file cannot be read or used, or a run of `result.json` has no events.
 pub fn load(dir: &Path) -> Result<Stored, ReportError> {
-    let (result, detail) = (read(&dir.join("result.json"))?, read(&dir.join("detail.json"))?);
+    let (result, detail) = (read(&dir.join(files::RESULT))?, read(&dir.join(files::DETAIL))?);
     match (result, detail) {
         (Some(result), Some(detail)) => Ok(Stored::of(Record::from_json(&result, &detail)?, detail)?),
         (Some(result), None) => {
-            let file = result_file(&dir.join("result.json").display().to_string(), &result)?;
+            let file = result_file(&dir.join(files::RESULT).display().to_string(), &result)?;
             let runs = in_order(dir, &file, runs_in(dir)?)?;
             Ok(Stored::new(&suite_of(file, runs))?)
         }

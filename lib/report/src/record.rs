@@ -6,7 +6,7 @@ use crate::events::Slo;
 use crate::objective::Objective;
 use crate::result::{Aggregate, ResultFile, aggregates, capacities};
 use crate::run::{DETAIL_SCHEMA, Detail, RunDetail, RunReport};
-use crate::{claims, json, published, result};
+use crate::{claims, files, json, published, result};
 
 /// What the caller of a suite hands over.
 #[derive(Clone, Debug, Default)]
@@ -107,9 +107,9 @@ impl Stored {
             evidence: Vec::new(),
             beside: Vec::new(),
         };
-        let detail_json = text("detail.json", &detail)?;
+        let detail_json = text(files::DETAIL, &detail)?;
         // Written numbers are rounded; everything that follows starts from the rounded ones.
-        let record = Record::from_json(&text("result.json", &file)?, &detail_json)?;
+        let record = Record::from_json(&text(files::RESULT, &file)?, &detail_json)?;
         Stored::of(record, detail_json)
     }
 
@@ -118,7 +118,7 @@ impl Stored {
     /// # Errors
     /// Where a value cannot be written.
     pub fn of(record: Record, detail_json: String) -> Result<Stored, RecordError> {
-        let result_json = text("result.json", &record.file)?;
+        let result_json = text(files::RESULT, &record.file)?;
         Ok(Stored { record, result_json, detail_json })
     }
 }
@@ -129,9 +129,9 @@ impl Record {
     /// # Errors
     /// Where a file is no valid JSON, of another schema, or the two do not hold the same runs.
     pub fn from_json(result_json: &str, detail_json: &str) -> Result<Record, RecordError> {
-        let mut file = result_file("result.json", result_json)?;
-        let detail: Detail = parse("detail.json", detail_json)?;
-        schema("detail.json", &detail.schema, DETAIL_SCHEMA)?;
+        let mut file = result_file(files::RESULT, result_json)?;
+        let detail: Detail = parse(files::DETAIL, detail_json)?;
+        schema(files::DETAIL, &detail.schema, DETAIL_SCHEMA)?;
         let same = |run: &RunDetail, summary: &crate::summary::Summary| {
             run.header.policy == summary.policy
                 && run.header.seed == summary.seed
@@ -142,7 +142,7 @@ impl Record {
             || !detail.runs.iter().zip(&file.runs).all(|(r, s)| same(r, s))
         {
             return Err(RecordError::Content {
-                file: "detail.json".into(),
+                file: files::DETAIL.into(),
                 what: "its runs are not those of result.json; both files must come from one report".into(),
             });
         }

@@ -4,7 +4,7 @@ use crate::provenance::Provenance;
 use crate::reader::ReadError;
 use crate::record::{Record, RecordError, Stored, SuiteReport};
 use crate::svg::{DrawError, FIGURES};
-use crate::{html, markdown};
+use crate::{files, html, markdown};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ pub fn write_report(dir: &Path, suite: &SuiteReport) -> Result<Vec<PathBuf>, Rep
     let stored = Stored::new(suite)?;
     fs::create_dir_all(dir).map_err(|source| ReportError::Io { path: dir.into(), source })?;
     let mut written =
-        vec![put(dir, "result.json", &stored.result_json)?, put(dir, "detail.json", &stored.detail_json)?];
+        vec![put(dir, files::RESULT, &stored.result_json)?, put(dir, files::DETAIL, &stored.detail_json)?];
     written.extend(write_pages(dir, &stored.record)?);
     Ok(written)
 }
@@ -53,7 +53,7 @@ pub fn write_report(dir: &Path, suite: &SuiteReport) -> Result<Vec<PathBuf>, Rep
 /// # Errors
 /// Where a file cannot be written.
 pub fn write_stored(dir: &Path, stored: &Stored) -> Result<Vec<PathBuf>, ReportError> {
-    Ok(vec![put(dir, "result.json", &stored.result_json)?, put(dir, "detail.json", &stored.detail_json)?])
+    Ok(vec![put(dir, files::RESULT, &stored.result_json)?, put(dir, files::DETAIL, &stored.detail_json)?])
 }
 
 /// Writes what is drawn from a record: the figures and `report.md`. Figures that the record has no data for are removed.
@@ -72,7 +72,7 @@ pub fn write_pages(dir: &Path, record: &Record) -> Result<Vec<PathBuf>, ReportEr
             None => remove(&dir.join(figure.file))?,
         }
     }
-    written.push(put(dir, "report.md", &markdown::render(record, &shown))?);
+    written.push(put(dir, files::REPORT, &markdown::render(record, &shown))?);
     Ok(written)
 }
 
@@ -97,8 +97,8 @@ pub fn write_html(dir: &Path) -> Result<PathBuf, ReportError> {
 /// Where the file cannot be written.
 pub fn write_provenance(dir: &Path, provenance: &Provenance) -> Result<PathBuf, ReportError> {
     let text = crate::json::stable(provenance)
-        .map_err(|e| RecordError::Content { file: "run.json".into(), what: e.to_string() })?;
-    put(dir, "run.json", &text)
+        .map_err(|e| RecordError::Content { file: files::RUN.into(), what: e.to_string() })?;
+    put(dir, files::RUN, &text)
 }
 
 fn put(dir: &Path, name: &str, text: &str) -> Result<PathBuf, ReportError> {

@@ -26,14 +26,14 @@ const MOST_BLOCK_TOKENS: u32 = 4096;
 pub(super) struct Steady {
     /// Whether these sums hold.
     on: bool,
-    /// Of every sequence that decodes, the first ones of the batch, in its order: at which of `steps` it has all its tokens.
+    /// Of every sequence that decodes, the first ones of the batch, in its order: at which number of `steps` it has all its tokens.
     done_at: Vec<u32>,
-    /// Steps that were taken so far, counted around the end of the numbers.
-    steps: u32,
     /// Their computed tokens.
     context: u64,
     /// Steps until the first of them has all its tokens.
     first_done: u32,
+    /// Steps that were taken so far, counted around the end of the numbers.
+    steps: u32,
     /// Steps that all have taken and that are not written down in them, counted around the end of the numbers.
     ahead: u32,
     /// Whether they are part of a step in progress.
