@@ -406,7 +406,10 @@ impl Pool for RunPool {
 
     #[inline]
     fn hand_out(&mut self, blocks: u32) {
-        self.take(blocks);
+        // Mostly there are none to hand out.
+        if blocks > 0 {
+            self.take(blocks);
+        }
     }
 
     #[inline]
