@@ -97,7 +97,7 @@ impl<'a> Narrator<'a> {
         )))
     }
 
-    /// Something happens at `time`, if no snapshot is due before; says whether it does.
+    /// Something happens at `time`, if no snapshot is due before, as mostly none is; says whether it does.
     #[inline]
     pub(crate) fn pass(&mut self, time: Time) -> bool {
         let quiet = time <= self.next_snapshot && self.window_start.is_none();
@@ -113,10 +113,6 @@ impl<'a> Narrator<'a> {
         time: Time,
         fleet: &mut impl Serving,
     ) -> Result<(), ReplayError> {
-        // Mostly nothing is due.
-        if self.pass(time) {
-            return Ok(());
-        }
         loop {
             let due = self.next_snapshot;
             match self.window_start {

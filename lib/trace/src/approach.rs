@@ -24,10 +24,4 @@ impl Request {
         wanted(&self.prompt);
         wanted(&self.output_tokens);
     }
-
-    /// The outline of its prompt is wanted soon. This looks at the request itself, which had better be at hand.
-    #[inline]
-    pub fn outline_approaches(&self) {
-        self.prompt.outline_approaches();
-    }
 }

@@ -146,9 +146,9 @@ impl Prompt {
         self.outline.get_or_init(|| Box::new(Outline::of(&self.segments)))
     }
 
-    /// The outline is wanted soon, if there is one.
+    /// A hint to the processor: the outline is wanted soon, if there is one. This looks at the prompt itself, which had better be at hand.
     #[inline]
-    pub(crate) fn outline_approaches(&self) {
+    pub fn outline_approaches(&self) {
         if let Some(outline) = self.outline.get() {
             wanted(&outline.parts);
             wanted(&outline.tokens);

@@ -78,7 +78,7 @@ impl<P: Pool> Shard<P> {
         departed: &mut Vec<Departed>,
     ) {
         sequence.release(&mut self.pool);
-        let in_time = self.config.timeout.is_none_or(|timeout| now <= sequence.arrival + timeout);
+        let in_time = now <= self.config.deadline(sequence.arrival);
         self.totals.requests += u64::from(in_time);
         self.depart(sequence, now, in_time, departed);
     }

@@ -78,6 +78,12 @@ impl ShardConfig {
         self.prompt_of(request).map(|_| ())
     }
 
+    /// When a request that arrived at that time is given up; [`Time::MAX`] where none is.
+    #[inline]
+    fn deadline(&self, arrival: Time) -> Time {
+        self.timeout.map_or(Time::MAX, |timeout| arrival + timeout)
+    }
+
     /// The prompt tokens of a request that an empty shard could serve.
     fn prompt_of(&self, request: &Request) -> Result<u32, Rejection> {
         let prompt = request.prompt.outline().tokens();
@@ -268,14 +274,8 @@ impl<P: Pool> Shard<P> {
         let in_order = self.waiting.back().is_none_or(|last| last.arrival() <= arrival);
         self.queue_in_order = in_order && (self.queue_in_order || self.waiting.is_empty());
         self.waiting.push_back(Waiting::New(Newcomer { request, prompt_tokens, arrival, admitted }));
-        self.waiting_expiry = self.waiting_expiry.min(self.deadline(arrival));
+        self.waiting_expiry = self.waiting_expiry.min(self.config.deadline(arrival));
         Ok(())
-    }
-
-    /// When a request that arrived at that time is given up; [`Time::MAX`] where none is.
-    #[inline]
-    fn deadline(&self, arrival: Time) -> Time {
-        self.config.timeout.map_or(Time::MAX, |timeout| arrival + timeout)
     }
 
     /// No request in the shard runs out of time before; `None` where none does at all.

@@ -24,7 +24,7 @@ impl<P: Pool> Shard<P> {
     fn expire_running(&mut self, now: Time, departed: &mut Vec<Departed>) {
         let mut at = 0;
         while at < self.running.len() {
-            if self.deadline(self.running[at].arrival) > now {
+            if self.config.deadline(self.running[at].arrival) > now {
                 at += 1;
                 continue;
             }
@@ -34,12 +34,12 @@ impl<P: Pool> Shard<P> {
         }
         self.steady.look_for_first_done();
         let earliest = self.running.iter().map(|sequence| sequence.arrival).min();
-        self.running_expiry = earliest.map_or(Time::MAX, |arrival| self.deadline(arrival));
+        self.running_expiry = earliest.map_or(Time::MAX, |arrival| self.config.deadline(arrival));
     }
 
     fn expire_waiting(&mut self, now: Time, departed: &mut Vec<Departed>) {
-        let timeout = self.config.timeout.unwrap_or(Time::MAX);
-        let late = |one: &Waiting<P::Held>| one.arrival() + timeout <= now;
+        let config = self.config;
+        let late = |one: &Waiting<P::Held>| config.deadline(one.arrival()) <= now;
         if !self.queue_in_order && self.waiting.iter().any(late) {
             let (gone, kept): (Vec<_>, Vec<_>) = self.waiting.drain(..).partition(late);
             self.waiting = kept.into();
@@ -52,7 +52,7 @@ impl<P: Pool> Shard<P> {
         }
         let looked_at = if self.queue_in_order { self.waiting.len().min(1) } else { self.waiting.len() };
         let earliest = self.waiting.range(..looked_at).map(Waiting::arrival).min();
-        self.waiting_expiry = earliest.map_or(Time::MAX, |arrival| self.deadline(arrival));
+        self.waiting_expiry = earliest.map_or(Time::MAX, |arrival| self.config.deadline(arrival));
     }
 
     /// Decides for every sequence how many tokens it feeds (`in_step`), and sums up what the step does.
@@ -113,7 +113,7 @@ impl<P: Pool> Shard<P> {
         sequence.preemptions += 1;
         self.totals.preemptions += 1;
         self.queue_in_order &= self.waiting.front().is_none_or(|front| sequence.arrival <= front.arrival());
-        self.waiting_expiry = self.waiting_expiry.min(self.deadline(sequence.arrival));
+        self.waiting_expiry = self.waiting_expiry.min(self.config.deadline(sequence.arrival));
         self.waiting.push_front(Waiting::Seen(sequence));
     }
 
@@ -121,7 +121,7 @@ impl<P: Pool> Shard<P> {
     #[inline]
     fn next_approach(&self) {
         if let Some(next) = self.waiting.front() {
-            next.request().outline_approaches();
+            next.request().prompt.outline_approaches();
         }
         if let Some(later) = self.waiting.get(1) {
             later.request().approaches();
@@ -154,7 +154,7 @@ impl<P: Pool> Shard<P> {
             sequence.in_step = budget.min(known - found_tokens);
             budget -= sequence.in_step;
             survey.add_prompt(self.running.len(), &sequence);
-            self.running_expiry = self.running_expiry.min(self.deadline(sequence.arrival));
+            self.running_expiry = self.running_expiry.min(self.config.deadline(sequence.arrival));
             self.running.push(sequence);
         }
     }

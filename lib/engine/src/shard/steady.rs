@@ -26,14 +26,12 @@ const MOST_BLOCK_TOKENS: u32 = 4096;
 pub(super) struct Steady {
     /// Whether these sums hold.
     on: bool,
-    /// Of every sequence that decodes, the first ones of the batch, in its order: at which number of `steps` it has all its tokens.
+    /// Of every sequence that decodes, the first ones of the batch, in its order: at which number of steps `ahead` it has all its tokens.
     done_at: Vec<u32>,
     /// Their computed tokens.
     context: u64,
     /// Steps until the first of them has all its tokens.
     first_done: u32,
-    /// Steps that were taken so far, counted around the end of the numbers.
-    steps: u32,
     /// Steps that all have taken and that are not written down in them, counted around the end of the numbers.
     ahead: u32,
     /// Whether they are part of a step in progress.
@@ -86,7 +84,7 @@ impl Steady {
     /// One more decodes, with so many computed tokens, and so many steps until it has all its tokens.
     fn add(&mut self, computed: u32, left: u32) {
         self.first_done = if self.done_at.is_empty() { left } else { self.first_done.min(left) };
-        self.done_at.push(self.steps.wrapping_add(left));
+        self.done_at.push(self.ahead.wrapping_add(left));
         self.context += u64::from(computed);
         let at = self.place_of(computed);
         self.remainders[at] += 1;
@@ -104,14 +102,15 @@ impl Steady {
         }
     }
 
-    /// The first one from this place on that has all its tokens.
-    fn done_from(&self, at: usize) -> Option<usize> {
-        self.done_at[at..].iter().position(|done_at| *done_at == self.steps).map(|further| at + further)
+    /// The first one from this place on that has all its tokens after so many steps more.
+    fn done_after(&self, steps: u32, from: usize) -> Option<usize> {
+        let done_at = self.ahead.wrapping_add(steps);
+        self.done_at[from..].iter().position(|&at| at == done_at).map(|further| from + further)
     }
 
     /// Some have left: looks for the one that is done first.
     pub(super) fn look_for_first_done(&mut self) {
-        let left = self.done_at.iter().map(|done_at| done_at.wrapping_sub(self.steps));
+        let left = self.done_at.iter().map(|done_at| done_at.wrapping_sub(self.ahead));
         self.first_done = left.min().unwrap_or(u32::MAX);
     }
 
@@ -175,7 +174,6 @@ impl Steady {
     fn pass(&mut self, steps: u32) {
         self.context += self.done_at.len() as u64 * u64::from(steps);
         self.first_done = self.first_done.saturating_sub(steps);
-        self.steps = self.steps.wrapping_add(steps);
         self.ahead = self.ahead.wrapping_add(steps);
         self.border = self.lacking(steps);
     }
@@ -235,7 +233,7 @@ impl<P: Pool> Shard<P> {
             return false;
         }
         let mut at = 0;
-        while let Some(done) = self.steady.done_from(at) {
+        while let Some(done) = self.steady.done_after(0, at) {
             let sequence = self.take_out(done);
             self.finish(sequence, now, departed);
             at = done;
@@ -246,9 +244,8 @@ impl<P: Pool> Shard<P> {
 
     /// A hint to the processor: the sequence that has all its tokens first is about to be looked at.
     pub(super) fn first_done_approaches(&self) {
-        let done_at = self.steady.steps.wrapping_add(self.steady.first_done);
         if self.steady.on
-            && let Some(place) = self.steady.done_at.iter().position(|&at| at == done_at)
+            && let Some(place) = self.steady.done_after(self.steady.first_done, 0)
             && let Some(sequence) = self.running.get(place)
         {
             sequence.request.approaches();
@@ -299,6 +296,7 @@ impl<P: Pool> Shard<P> {
             return;
         }
         let ahead = std::mem::take(&mut steady.ahead);
+        steady.done_at.iter_mut().for_each(|at| *at = at.wrapping_sub(ahead));
         let (in_step, granted) = (u32::from(steady.in_step), u32::from(steady.granted));
         for sequence in &mut running[..steady.done_at.len()] {
             sequence.decode(ahead);

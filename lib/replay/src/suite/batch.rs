@@ -116,7 +116,7 @@ fn in_turn(kept: &[Arc<Request>]) -> impl Iterator<Item = Arc<Request>> {
             soon.approaches();
         }
         if let Some(sooner) = kept.get(place + AHEAD / 2) {
-            sooner.outline_approaches();
+            sooner.prompt.outline_approaches();
         }
         Arc::clone(request)
     })

@@ -64,12 +64,9 @@ impl PrefixIndex {
     pub(super) fn matches(&self, prompt: &Outline, out: &mut Vec<u32>) {
         out.clear();
         out.resize(self.tokens.len(), 0);
-        let (mut before, mut whole) = (0, true);
-        for &Part { name: node, tokens, .. } in prompt.parts() {
-            let Some(holders) = self.nodes.get(&node) else {
-                whole = false;
-                break;
-            };
+        let mut before = 0;
+        let whole = prompt.parts().iter().all(|&Part { name: node, tokens, .. }| {
+            let Some(holders) = self.nodes.get(&node) else { return false };
             let mut goes_on = false;
             for holder in holders {
                 // A shard that lacks an earlier part cannot use a later one.
@@ -80,12 +77,11 @@ impl PrefixIndex {
                     goes_on |= holder.tokens >= tokens;
                 }
             }
-            if !goes_on {
-                whole = false;
-                break;
+            if goes_on {
+                before += tokens;
             }
-            before += tokens;
-        }
+            goes_on
+        });
         if whole {
             let most = u32::try_from(prompt.tokens()).unwrap_or(u32::MAX).saturating_sub(1);
             out.iter_mut().for_each(|matched| *matched = (*matched).min(most));
