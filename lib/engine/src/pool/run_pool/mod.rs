@@ -14,6 +14,7 @@
 //! * Blocks that only their own request could ask for are no nodes, just runs: see [`private`].
 
 mod held;
+mod index;
 mod lru;
 mod node;
 mod parts;
@@ -23,7 +24,6 @@ pub use held::HeldRuns;
 
 use super::{Pool, PoolUsage};
 use cr_trace::Request;
-use cr_trace::tokens::mix64;
 use held::{Share, Stretch, stretch_of};
 use lru::RunList;
 use node::Node;
@@ -53,12 +53,6 @@ pub struct RunPool {
     evicted_admitted: u64,
 }
 
-/// What names a block: its stretch and its number.
-#[inline]
-fn block_key(name: u64, block: u32) -> u64 {
-    mix64(name.wrapping_add(u64::from(block) << 32))
-}
-
 impl RunPool {
     #[inline]
     fn blocks_for(&self, tokens: u32) -> u32 {
@@ -68,9 +62,7 @@ impl RunPool {
     /// The node that begins with this block.
     #[inline]
     fn node_at(&self, name: u64, block: u32) -> Option<u32> {
-        let node = *self.parts.index.get(&block_key(name, block))?;
-        let record = &self.parts.nodes[node as usize];
-        (record.first == block && record.name() == Some(name)).then_some(node)
+        self.parts.index.find(&self.parts.nodes, name, block)
     }
 
     /// The leading blocks of a sequence that are here, at most `most` of them, into the empty `path`.
@@ -188,7 +180,7 @@ impl RunPool {
             self.protected -= node.spared.saturating_sub(keep);
             match (keep, node.name()) {
                 (0, Some(name)) => {
-                    self.parts.index.remove(&block_key(name, node.first));
+                    self.parts.index.remove(number, name, node.first);
                     self.parts.spare.push(number);
                 }
                 _ => node.truncate(keep),
@@ -208,7 +200,7 @@ impl RunPool {
             self.parts.nodes.len() as u32 - 1
         });
         self.parts.nodes[node as usize].reset(first);
-        self.parts.index.insert(block_key(name, first), node);
+        self.parts.index.insert(&self.parts.nodes, node, name, first);
         node
     }
 

@@ -55,6 +55,12 @@ impl Node {
         self.stretches.first().map(|stretch| stretch.name)
     }
 
+    /// Whether block `block` of the stretch `name` is its first one.
+    #[inline]
+    pub(super) fn begins_with(&self, name: u64, block: u32) -> bool {
+        self.first == block && self.name() == Some(name)
+    }
+
     /// How many blocks it has.
     #[inline]
     pub(super) fn blocks(&self) -> u32 {

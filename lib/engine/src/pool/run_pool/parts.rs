@@ -3,10 +3,10 @@
 //! A suite makes hundreds of short runs on a thread, each with as many pools as its fleet has shards. What they grow into is given
 //! back to be used again: growing anew would copy every node several times and touch fresh memory each time.
 
+use super::index::Index;
 use super::lru::RunList;
 use super::node::Node;
 use super::private::Tail;
-use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 
 /// Pools of which a thread keeps the parts, at most.
@@ -23,7 +23,7 @@ pub(super) struct Parts {
     /// Nodes that can be used again.
     pub(super) spare: Vec<u32>,
     /// Nodes by their first block.
-    pub(super) index: FxHashMap<u64, u32>,
+    pub(super) index: Index,
     pub(super) lru: RunList,
     /// What the runs that are tails hold, by the number of the run.
     pub(super) tails: Vec<Tail>,
