@@ -40,6 +40,12 @@ pub struct Outline {
     has_answers: bool,
 }
 
+/// The leading tokens that two prompts share, from their parts: as [`crate::content::shared_tokens`] tells from their segments.
+pub fn shared_tokens(one: &[Part], other: &[Part]) -> u64 {
+    let alike = one.iter().zip(other).take_while(|(a, b)| a.name == b.name);
+    alike.map(|(a, b)| u64::from(a.tokens.min(b.tokens))).sum()
+}
+
 /// A hash of what comes after a part.
 #[inline]
 fn history_after(name: u64, tokens: u32) -> u64 {
@@ -237,7 +243,7 @@ impl<'de> Deserialize<'de> for Prompt {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::content::{ContentId, prompt_tokens, shared_tokens};
+    use crate::content::{self, ContentId, prompt_tokens};
     use proptest::prelude::*;
 
     fn prompts() -> impl Strategy<Value = Prompt> {
@@ -257,14 +263,8 @@ mod tests {
         #[test]
         fn names_tell_what_is_shared(one in prompts(), other in prompts()) {
             let (first, second) = (one.outline(), other.outline());
-            let mut shared = 0;
-            for (a, b) in first.parts().iter().zip(second.parts()) {
-                if a.name != b.name {
-                    break;
-                }
-                shared += u64::from(a.tokens.min(b.tokens));
-            }
-            prop_assert_eq!(shared, shared_tokens(&one, &other));
+            let shared = shared_tokens(first.parts(), second.parts());
+            prop_assert_eq!(shared, content::shared_tokens(&one, &other));
             prop_assert_eq!(first.history() == second.history(), one == other);
             prop_assert_eq!(first.tokens(), prompt_tokens(&one));
         }

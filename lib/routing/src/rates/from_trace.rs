@@ -1,10 +1,11 @@
 //! Rates from a trace: count / (last t − first t), keys in order of first appearance.
 
 use super::KeyRates;
-use cr_trace::content::shared_tokens;
-use cr_trace::{Key, Prompt, Request, TraceDigest};
+use cr_trace::prompt::{Part, shared_tokens};
+use cr_trace::{Key, Request, TraceDigest};
 use indexmap::IndexMap;
 use rustc_hash::{FxBuildHasher, FxHashSet};
+use smallvec::SmallVec;
 
 /// Counts requests and what they share, key by key. Memory grows with the keys, not with the requests.
 #[derive(Clone, Debug, Default)]
@@ -17,7 +18,7 @@ pub struct TraceRates {
 #[derive(Clone, Debug)]
 struct Seen {
     count: u64,
-    last_prompt: Prompt,
+    last_prompt: SmallVec<[Part; 4]>,
     /// Σ over consecutive pairs of the leading tokens that both share.
     shared_tokens: u64,
     /// Σ of the prompts' tokens.
@@ -55,18 +56,20 @@ impl TraceRates {
     /// Counts one request.
     pub fn record(&mut self, request: &Request) {
         self.digest.observe(request);
-        let prompt_tokens = request.prompt_tokens();
+        let outline = request.prompt.outline();
+        let (prompt_tokens, parts) = (outline.tokens(), outline.parts());
         let (first, last) = self.span_s.unwrap_or((request.t_s, request.t_s));
         self.span_s = Some((first.min(request.t_s), last.max(request.t_s)));
         match self.seen.get_mut(&request.key) {
             Some(seen) => {
                 seen.count += 1;
                 seen.prompt_tokens += prompt_tokens;
-                seen.shared_tokens += shared_tokens(&seen.last_prompt, &request.prompt);
-                seen.last_prompt.clone_from(&request.prompt);
+                seen.shared_tokens += shared_tokens(&seen.last_prompt, parts);
+                seen.last_prompt.clear();
+                seen.last_prompt.extend_from_slice(parts);
             }
             None => {
-                let last_prompt = request.prompt.clone();
+                let last_prompt = parts.into();
                 let seen = Seen { count: 1, last_prompt, shared_tokens: 0, prompt_tokens };
                 self.seen.insert(request.key.clone(), seen);
             }
