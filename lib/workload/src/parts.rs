@@ -3,7 +3,7 @@
 use crate::WorkloadError;
 use crate::length::LengthSampler;
 use crate::prompt::{Part, PartScope};
-use compact_str::{CompactString, format_compact};
+use compact_str::CompactString;
 use cr_trace::tokens::mix64;
 use cr_trace::{ContentId, Key, RequestId, Segment, Stream, stream};
 use rand::{Rng, RngExt, SeedableRng};
@@ -36,9 +36,14 @@ struct Pool {
     break_probability: f64,
     /// The document of each key's last request, by rank.
     last: Vec<u32>,
-    /// Lengths of documents are a function of this, the key and the document, so that none has to be stored.
+    /// What lengths of documents are drawn from, beside the key and the document.
     length_seed: u64,
+    /// Lengths that were drawn lately, by their place: drawing one anew takes a random stream of its own.
+    lengths: Vec<Option<(u64, u32)>>,
 }
+
+/// Lengths of documents that are remembered at most, a power of two: enough for the hot keys, whatever the population.
+const REMEMBERED: usize = 1 << 12;
 
 const NO_DOCUMENT: u32 = u32::MAX;
 
@@ -74,6 +79,7 @@ impl PartState {
                 break_probability: part.break_probability.unwrap_or_default(),
                 last: vec![NO_DOCUMENT; keys],
                 length_seed: stream(seed, &format!("{purpose}-tokens")).next_u64(),
+                lengths: vec![None; REMEMBERED],
             }),
             PartScope::Thread => Kind::Thread,
             PartScope::Request => Kind::Request,
@@ -120,9 +126,14 @@ impl PartState {
                 let document = pool.next(rank, &mut self.rng);
                 let tokens = match &self.tokens {
                     LengthSampler::Constant(tokens) => *tokens,
-                    sampler => sampler.draw(&mut pool.length_stream(rank, document)),
+                    sampler => pool.length(rank, document, sampler),
                 };
-                (format_compact!("d:{key}/{document}"), tokens)
+                // Without going through `fmt`: there is one in every request.
+                let mut content = CompactString::const_new("d:");
+                content.push_str(key);
+                content.push('/');
+                content.push_str(itoa::Buffer::new().format(document));
+                (content, tokens)
             }
             Kind::Thread | Kind::Request => return None,
         };
@@ -149,8 +160,42 @@ impl Pool {
         *last
     }
 
-    fn length_stream(&self, rank: usize, document: u32) -> Stream {
+    /// The length of a key's document: a function of the two, so that none has to be stored.
+    fn length(&mut self, rank: usize, document: u32, sampler: &LengthSampler) -> u32 {
         let place = mix64(rank as u64) ^ u64::from(document);
-        Stream::seed_from_u64(self.length_seed ^ mix64(place))
+        let slot = &mut self.lengths[mix64(place) as usize % REMEMBERED];
+        match *slot {
+            Some((known, tokens)) if known == place => tokens,
+            _ => {
+                let tokens = sampler.draw(&mut Stream::seed_from_u64(self.length_seed ^ mix64(place)));
+                *slot = Some((place, tokens));
+                tokens
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::length::{Drawn, Length};
+
+    #[test]
+    fn remembered_lengths_are_those_drawn_anew() {
+        let part = Part::pool(
+            50,
+            0.5,
+            Length::Drawn(Drawn::Lognormal { mean: 700.0, sigma: 1.1, min: None, max: None }),
+        );
+        let mut state = PartState::new(&part, 10, 3, Path::new(".")).expect("is a part");
+        let sampler = state.tokens.clone();
+        let Kind::Pool(pool) = &mut state.kind else { panic!("documents are a pool") };
+        // More of them than are remembered, and each twice, close together and far apart.
+        let documents = (0..400).flat_map(|rank| (0..50).map(move |document| (rank, document)));
+        for (rank, document) in documents.clone().flat_map(|one| [one, one]).chain(documents) {
+            let seed = pool.length_seed ^ mix64(mix64(rank as u64) ^ u64::from(document));
+            let anew = sampler.draw(&mut Stream::seed_from_u64(seed));
+            assert_eq!(pool.length(rank, document, &sampler), anew, "document {document} of key {rank}");
+        }
     }
 }
