@@ -4,6 +4,7 @@
 
 use serde::Serialize;
 use serde_json::{Number, Value};
+use std::fmt::Write as _;
 
 /// Decimals of every number that is not whole by its type: a microsecond, a millionth of a share.
 pub const DECIMALS: usize = 6;
@@ -72,9 +73,9 @@ fn end(bracket: char, indent: usize, out: &mut String) {
 /// Many scalars: as many on a line as fit.
 fn fill(items: &[Value], indent: usize, out: &mut String) {
     out.push('[');
-    let mut column = WIDTH;
+    let (mut column, mut text) = (WIDTH, String::new());
     for (index, item) in items.iter().enumerate() {
-        let mut text = String::new();
+        text.clear();
         write_scalar(item, &mut text);
         if column + text.len() + 2 > WIDTH {
             new_line(index, indent + 2, out);
@@ -92,6 +93,8 @@ fn fill(items: &[Value], indent: usize, out: &mut String) {
 /// Appends `value` on one line; stops and says false where it is longer than `room`.
 fn inline(value: &Value, room: usize, out: &mut String) -> bool {
     match value {
+        // No item is shorter than a digit, a comma and a space.
+        Value::Array(items) if 3 * items.len() > room => return false,
         Value::Array(items) => {
             out.push('[');
             for (index, item) in items.iter().enumerate() {
@@ -137,14 +140,30 @@ fn write_scalar(value: &Value, out: &mut String) {
 
 fn write_number(number: &Number, out: &mut String) {
     match number.as_f64() {
-        Some(value) if number.is_f64() => {
-            let text = format!("{value:.DECIMALS$}");
-            // Minus nothing is nothing.
-            let zero = text.bytes().all(|byte| matches!(byte, b'-' | b'0' | b'.'));
-            out.push_str(if zero { text.trim_start_matches('-') } else { &text });
-        }
-        _ => out.push_str(&number.to_string()),
+        Some(value) if number.is_f64() => write_decimals(value, out),
+        // A string takes whatever is written to it.
+        _ => write!(out, "{number}").unwrap_or_default(),
     }
+}
+
+/// One with that many decimals.
+const ONE: u64 = 10u64.pow(DECIMALS as u32);
+
+/// Writes a number with [`DECIMALS`] decimals, as the standard formatter does, which takes its time to be exact where this need not be.
+fn write_decimals(value: f64, out: &mut String) {
+    let scaled = value.abs() * ONE as f64;
+    let whole = scaled as u64;
+    let rest = scaled - whole as f64;
+    // Below 2^40 the product is off by less than 2^-13, so what is farther than that from a half rounds as the exact one does.
+    if scaled < (1u64 << 40) as f64 && (rest - 0.5).abs() > 1e-3 {
+        let units = whole + u64::from(rest > 0.5);
+        // Minus nothing is nothing.
+        out.push_str(if value < 0.0 && units > 0 { "-" } else { "" });
+        return write!(out, "{}.{:0DECIMALS$}", units / ONE, units % ONE).unwrap_or_default();
+    }
+    let text = format!("{value:.DECIMALS$}");
+    let zero = text.bytes().all(|byte| matches!(byte, b'-' | b'0' | b'.'));
+    out.push_str(if zero { text.trim_start_matches('-') } else { &text });
 }
 
 fn write_text(text: &str, out: &mut String) {
@@ -178,6 +197,19 @@ mod tests {
             rest.join(", ")
         );
         assert_eq!(text, want);
+    }
+
+    proptest! {
+        #[test]
+        fn decimals_are_those_of_the_formatter(value in prop_oneof![
+            any::<f64>(), -2e6f64..2e6, -1e-4f64..1e-4, (-4_000_000i64..4_000_000).prop_map(|n| n as f64 / 2e6),
+            (-64_000_000i64..64_000_000).prop_map(|n| n as f64 / (1 << 20) as f64),
+        ]) {
+            let (mut text, exact) = (String::new(), format!("{value:.DECIMALS$}"));
+            write_decimals(value, &mut text);
+            let is_nothing = exact.parse() == Ok(0.0);
+            prop_assert_eq!(text, if is_nothing { "0.000000" } else { exact.as_str() });
+        }
     }
 
     fn tree() -> impl Strategy<Value = Value> {
