@@ -142,6 +142,10 @@ impl EventSink for RunSink<'_> {
     fn flush(&mut self) -> io::Result<()> {
         self.events.map_or(Ok(()), |events| lock(events).flush())
     }
+
+    fn reads_snapshots(&self) -> bool {
+        self.events.is_some() || self.people.reads_snapshots()
+    }
 }
 
 /// Tells of warnings, with the run they are of.
@@ -157,5 +161,9 @@ impl EventSink for Warnings {
             self.progress.line(format!("warning: {name}: {what}: {}", warning.detail));
         }
         Ok(())
+    }
+
+    fn reads_snapshots(&self) -> bool {
+        false
     }
 }

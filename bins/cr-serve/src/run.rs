@@ -11,7 +11,7 @@ use cr_cli::signals::Interrupt;
 use cr_cli::{CommonArgs, Exit, Input, InputContext, Output, Progress, bad_input};
 use cr_engine::ShardConfig;
 use cr_replay::decoupled::Decoupled;
-use cr_replay::sink::{EventSink, JsonLines, MayLeave, Tee, Threaded};
+use cr_replay::sink::{EventSink, JsonLines, Losses, MayLeave, Tee, Threaded};
 use cr_replay::{Clock, Engine, Outcome, ReplayError, RunSpec, Stop};
 use cr_report::events::{Header, SCHEMA, Slo};
 use cr_report::summary::Summary;
@@ -46,7 +46,8 @@ pub(crate) fn run(args: &RunArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
     // Outputs are created before any work, so that a path that cannot be written is told at once.
     let progress = Progress::new(common, &routing.policy, "requests", requests);
     let clock = clock(args.engine.clock);
-    let mut sinks = sinks(&args.output, format, clock)?;
+    let losses = Losses::default();
+    let mut sinks = sinks(&args.output, format, clock, &losses)?;
     // First, so that a sink that keeps events comes last and need not copy them.
     sinks.0.insert(0, Box::new(Watch::new(progress.clone())));
     if let Some(dir) = &args.output.report {
@@ -86,10 +87,16 @@ pub(crate) fn run(args: &RunArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
     if outcome.stopped.is_none() {
         note_if_cut(&name, requests, read, common);
     }
-    if let Some(dir) = &args.output.report {
-        report::one_run(dir, &outcome, started)?;
-    }
+    // An output that fails takes no other one along.
+    let report = args.output.report.as_ref().map(|dir| report::one_run(dir, &outcome, started)).transpose();
     print(format, &outcome, args.measure.slo_ttft_p99)?;
+    report?;
+    if let Some(error) = losses.first() {
+        let what = format!(
+            "{error}; the run went on without it: make room, or write elsewhere, and run again for the rest"
+        );
+        return Err(std::io::Error::new(error.kind(), what).into());
+    }
     verdict(args, outcome, common)
 }
 
@@ -150,12 +157,12 @@ fn format(output: &OutputArgs) -> Format {
 }
 
 /// The file of `-o` and, where it is asked for, stdout; a reader of stdout may leave without ending a run whose events or
-/// report are kept.
-fn sinks(output: &OutputArgs, format: Format, clock: Clock) -> anyhow::Result<Tee> {
+/// report are kept. Beside a file the summary is told, so a run whose file cannot be written goes on.
+fn sinks(output: &OutputArgs, format: Format, clock: Clock, losses: &Losses) -> anyhow::Result<Tee> {
     let mut sinks = Sinks { tee: Tee::default(), clock };
     let file = output.output.as_deref().filter(|path| *path != "-");
     if let Some(path) = file {
-        sinks.push(JsonLines::new(Output::create(Some(path))?));
+        sinks.push(losses.spare(JsonLines::new(Output::create(Some(path))?)));
     }
     if format == Format::Events || output.output.as_deref() == Some("-") {
         let stdout = JsonLines::new(Output::create(None)?);
@@ -168,7 +175,7 @@ fn sinks(output: &OutputArgs, format: Format, clock: Clock) -> anyhow::Result<Te
         sinks.push(Listen::bind(path)?);
     }
     if let Some(path) = &output.requests {
-        sinks.push(Requests::create(path)?);
+        sinks.push(losses.spare(Requests::create(path)?));
     }
     Ok(sinks.tee)
 }

@@ -35,4 +35,8 @@ impl EventSink for Watch {
         }
         Ok(())
     }
+
+    fn reads_snapshots(&self) -> bool {
+        false
+    }
 }

@@ -75,6 +75,27 @@ fn events_go_to_a_pipe_and_a_summary_beside_a_file() {
     assert_eq!(summary["served_hit"], last["served_hit"]);
 }
 
+/// A disk that fills up under an output takes nothing along that is told elsewhere.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_costs_the_file_and_not_the_summary() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = trace(folder.path(), "w.jsonl", 3_000, true);
+    let summary = sim(&trace, &["--format", "json"]).stdout;
+    for flag in ["-o", "--requests"] {
+        let report = folder.path().join(flag);
+        let report = report.to_str().expect("is text");
+        let full = sim(&trace, &["--format", "json", flag, "/dev/full", "--report", report]);
+        assert_eq!(
+            refusal(&full, 1),
+            "cr-serve: cannot write /dev/full: No space left on device (os error 28); the run went on without it: make room, or write \
+             elsewhere, and run again for the rest"
+        );
+        assert_eq!(full.stdout, summary, "{flag}");
+        assert!(std::fs::exists(Path::new(report).join("report.md")).expect("can be looked at"), "{flag}");
+    }
+}
+
 #[test]
 fn a_report_of_one_run_has_its_files() {
     let folder = tempfile::tempdir().expect("a folder");

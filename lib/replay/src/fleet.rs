@@ -227,6 +227,11 @@ impl Serving for Fleet {
         self.step_ends.iter().all(Option::is_none)
     }
 
+    fn longest_queue(&self) -> Option<u64> {
+        let up = self.views.iter().filter(|view| view.up);
+        Some(up.map(|view| u64::from(view.load - view.running)).max().unwrap_or(0))
+    }
+
     fn snapshot(&mut self, now: Time, started: bool, window_start: bool) -> ShardStates {
         let views = &self.views;
         let shards = with!(&mut self.shards, list => {

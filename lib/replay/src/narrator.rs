@@ -35,6 +35,8 @@ const QUIET: Time = Time(60_000_000_000_000);
 /// Writes the events of one run and follows them.
 pub(crate) struct Narrator<'a> {
     sink: &'a mut dyn EventSink,
+    /// Something becomes of snapshots.
+    snapshots_are_read: bool,
     /// Sums up the events; none where the sink does it on its own thread.
     aggregator: Option<Box<Aggregator>>,
     ledger: Ledger,
@@ -58,9 +60,11 @@ impl<'a> Narrator<'a> {
         let warmup = Time::from_s(header.warmup_s);
         let plan_requests = header.plan_requests;
         sink.take(Event::Header(header))?;
+        let snapshots_are_read = sink.reads_snapshots();
         let aggregator = sink.follow(aggregator);
         Ok(Narrator {
             sink,
+            snapshots_are_read,
             aggregator,
             ledger: Ledger::default(),
             warmup,
@@ -122,7 +126,7 @@ impl<'a> Narrator<'a> {
                     self.event(Event::Shards(fleet.snapshot(start, true, true)))?;
                 }
                 _ if due < time => {
-                    self.event(Event::Shards(fleet.snapshot(due, true, false)))?;
+                    self.snapshot(due, fleet)?;
                     self.next_snapshot = self.snapshot_after(due, time, fleet.is_idle());
                 }
                 _ => {
@@ -131,6 +135,19 @@ impl<'a> Narrator<'a> {
                 }
             }
         }
+    }
+
+    /// The snapshot that is due. To look at every shard takes its time: where nobody reads what they have done so far, only their queues
+    /// are told, unless it is time to sum it up.
+    fn snapshot(&mut self, due: Time, fleet: &mut impl Serving) -> Result<(), ReplayError> {
+        if let (false, Some(aggregator)) = (self.snapshots_are_read, &mut self.aggregator)
+            && !aggregator.needs_counters(due.as_s())
+            && let Some(longest) = fleet.longest_queue()
+        {
+            aggregator.observe_queues(due.as_s(), longest);
+            return Ok(());
+        }
+        self.event(Event::Shards(fleet.snapshot(due, true, false)))
     }
 
     /// When the snapshot after the one at `due` comes, where nothing happens before `time`. A fleet that has been idle for a

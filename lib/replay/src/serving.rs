@@ -39,6 +39,11 @@ pub(crate) trait Serving {
     /// Whether nothing is being computed.
     fn is_idle(&self) -> bool;
 
+    /// The longest queue of the shards that are up, as a snapshot would tell it; `None` where only that can.
+    fn longest_queue(&self) -> Option<u64> {
+        None
+    }
+
     /// The snapshot of every shard at `now`. `started`: whether steps that start at `now` have started.
     fn snapshot(&mut self, now: Time, started: bool, window_start: bool) -> Shards;
 }

@@ -1,7 +1,9 @@
 //! Where the events of a run go.
 
+mod spared;
 mod threaded;
 
+pub use spared::{Losses, Spared};
 pub use threaded::Threaded;
 
 use cr_report::aggregate::Aggregator;
@@ -33,6 +35,11 @@ pub trait EventSink {
         Ok(())
     }
 
+    /// Whether anything becomes of snapshots (`shards`): where nothing does, a run tells only those that its own sums need.
+    fn reads_snapshots(&self) -> bool {
+        true
+    }
+
     /// Follows the run with this aggregator from the next event on, where the sink has a thread of its own to do that on;
     /// otherwise the aggregator comes straight back.
     fn follow(&mut self, aggregator: Box<Aggregator>) -> Option<Box<Aggregator>> {
@@ -55,6 +62,10 @@ pub struct NoSink;
 impl EventSink for NoSink {
     fn event(&mut self, _event: &Event) -> io::Result<()> {
         Ok(())
+    }
+
+    fn reads_snapshots(&self) -> bool {
+        false
     }
 }
 
@@ -106,6 +117,10 @@ impl<S: EventSink + ?Sized> EventSink for Box<S> {
         (**self).flush()
     }
 
+    fn reads_snapshots(&self) -> bool {
+        (**self).reads_snapshots()
+    }
+
     fn follow(&mut self, aggregator: Box<Aggregator>) -> Option<Box<Aggregator>> {
         (**self).follow(aggregator)
     }
@@ -136,6 +151,10 @@ impl EventSink for Tee {
 
     fn flush(&mut self) -> io::Result<()> {
         self.0.iter_mut().try_for_each(|sink| sink.flush())
+    }
+
+    fn reads_snapshots(&self) -> bool {
+        self.0.iter().any(|sink| sink.reads_snapshots())
     }
 
     fn follow(&mut self, aggregator: Box<Aggregator>) -> Option<Box<Aggregator>> {

@@ -168,4 +168,8 @@ impl EventSink for Finishes<'_> {
         }
         Ok(())
     }
+
+    fn reads_snapshots(&self) -> bool {
+        false
+    }
 }

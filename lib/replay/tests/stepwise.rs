@@ -4,6 +4,7 @@ mod support;
 
 use cr_replay::PlanFrom;
 use cr_replay::faults::Fault;
+use cr_replay::sink::{JsonLines, NoSink};
 use cr_routing::policy::names;
 use cr_trace::{Request, RequestId, Time};
 use proptest::prelude::*;
@@ -77,6 +78,9 @@ proptest! {
         setting.view_lag_s = f64::from(lag_ms) / 1e3;
         setting.faults = faults.into_iter().filter(|fault| fault.shard.0 < shards).collect();
         let (fast, refused) = setting.bytes(&trace);
+        let (read, unread) =
+            (setting.sums(&trace, &mut JsonLines::new(std::io::sink())), setting.sums(&trace, &mut NoSink));
+        prop_assert_eq!(read, unread, "whoever reads changes nothing");
         setting.stepwise = true;
         let (slow, refused_too) = setting.bytes(&trace);
         prop_assert_eq!(String::from_utf8(fast), String::from_utf8(slow));

@@ -30,7 +30,7 @@ impl RunReport {
             header: aggregator.header().clone(),
             summary: aggregator.summary(complete),
             shards: aggregator.shard_totals(),
-            ttft_s: aggregator.ttft_s().clone(),
+            ttft_s: aggregator.ttft_s(),
             timeline: aggregator.timeline(),
         }
     }

@@ -3,7 +3,7 @@
 
 use cr_cost::CostModel;
 use cr_engine::ShardConfig;
-use cr_replay::sink::JsonLines;
+use cr_replay::sink::{EventSink, JsonLines};
 use cr_replay::{Clock, Fault, Fleet, Outcome, PlanFrom, Replan, RunSpec, run};
 use cr_report::events::{Header, SCHEMA};
 use cr_routing::RoutingTable;
@@ -164,6 +164,17 @@ impl Setting {
         let mut sink = JsonLines::new(&mut bytes);
         let outcome = run(&self.spec(), self.fleet(), trace, &mut sink, &AtomicBool::new(false));
         (bytes, outcome.err().map(|error| error.to_string()))
+    }
+
+    /// What the run comes down to, or why it cannot be made.
+    pub(crate) fn sums(&self, trace: &[Request], sink: &mut dyn EventSink) -> String {
+        let trace = trace.iter().cloned().map(Ok);
+        match run(&self.spec(), self.fleet(), trace, sink, &AtomicBool::new(false)) {
+            Ok(Outcome { summary, aggregator, .. }) => {
+                format!("{summary:?} {:?} {:?}", aggregator.shard_totals(), aggregator.timeline())
+            }
+            Err(error) => error.to_string(),
+        }
     }
 
     /// Why the run cannot be made.

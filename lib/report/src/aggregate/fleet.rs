@@ -179,9 +179,14 @@ impl Fleet {
                 self.up[state.shard.index()] = state.up;
             }
         }
-        if event.t_s >= self.spans.ends_s {
+        if self.ends_span(event.t_s) {
             self.end_span(event.t_s);
         }
+    }
+
+    /// Whether a snapshot at `t_s` ends a span.
+    pub(super) fn ends_span(&self, t_s: f64) -> bool {
+        t_s >= self.spans.ends_s
     }
 
     /// Ends a span at the first snapshot at or after its nominal end; the next one ends at the next multiple.

@@ -45,7 +45,6 @@ struct Counts {
 pub struct Aggregator {
     header: Header,
     counts: Counts,
-    ttft_s: Distribution,
     tpot_s: Distribution,
     e2e_s: Distribution,
     queue_s: Distribution,
@@ -68,7 +67,6 @@ impl Aggregator {
         Aggregator {
             header: header.clone(),
             counts: Counts::default(),
-            ttft_s: Distribution::new(),
             tpot_s: Distribution::new(),
             e2e_s: Distribution::new(),
             queue_s: Distribution::new(),
@@ -105,6 +103,19 @@ impl Aggregator {
         }
     }
 
+    /// Whether the counters of a snapshot at `t_s` make a difference: the window has not begun, or a span of it ends.
+    pub fn needs_counters(&self, t_s: f64) -> bool {
+        !self.started || self.fleet.ends_span(t_s)
+    }
+
+    /// Takes a snapshot whose counters make no difference, of which the longest queue of the shards that are up is enough. What
+    /// [`Aggregator::shard_totals`] says is as of the last whole one, as is all that the next whole one brings.
+    pub fn observe_queues(&mut self, t_s: f64, longest: u64) {
+        self.fleet.advance(t_s);
+        self.reach(t_s);
+        self.queue.record(t_s, longest);
+    }
+
     /// What the run comes down to so far; `complete` says whether it came to its end.
     pub fn summary(&self, complete: bool) -> Summary {
         let counts = &self.counts;
@@ -132,7 +143,7 @@ impl Aggregator {
                 .map(|(scope, tokens)| (scope.letter().into(), share(tokens, counts.prompt_tokens)))
                 .collect(),
             imbalance: self.fleet.imbalance(),
-            ttft_s: self.ttft_s.quantiles(),
+            ttft_s: self.ttft_s().quantiles(),
             tpot_s: self.tpot_s.quantiles(),
             e2e_s: self.e2e_s.quantiles(),
             queue_s: self.queue_s.quantiles(),
@@ -153,8 +164,8 @@ impl Aggregator {
     }
 
     /// TTFT of the measured requests, in seconds.
-    pub fn ttft_s(&self) -> &Distribution {
-        &self.ttft_s
+    pub fn ttft_s(&self) -> Distribution {
+        self.tenants.ttft_s()
     }
 
     /// Hits and TTFT over time, and when plans and shards changed.
@@ -238,7 +249,6 @@ impl Aggregator {
             counts.cached_by_scope.add(scope, tokens);
         }
         counts.last_arrival_s = counts.last_arrival_s.max(event.arrival_s);
-        self.ttft_s.record(event.ttft_s);
         self.e2e_s.record(event.e2e_s);
         self.queue_s.record(event.queue_s);
         if let Some(tpot_s) = event.tpot_s {

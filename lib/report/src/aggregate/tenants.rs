@@ -59,6 +59,13 @@ impl Tenants {
         }
     }
 
+    /// TTFT of all requests, which is kept by kind only.
+    pub(super) fn ttft_s(&self) -> Distribution {
+        let mut all = self.admitted.ttft_s.clone();
+        all.merge(&self.cold.ttft_s);
+        all
+    }
+
     pub(super) fn fairness(&self) -> Fairness {
         // By name, so that sums and ties do not depend on the order of a hash map.
         let mut tenants: Vec<(&str, &Tenant)> =
