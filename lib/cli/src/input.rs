@@ -3,9 +3,12 @@
 use crate::exit::bad_input;
 use crate::opened;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, IsTerminal};
+use std::io::{self, BufRead, BufReader, IsTerminal, Read};
 
 const BUFFER_BYTES: usize = 256 * 1024;
+
+/// The largest file that is read as a whole.
+const MAX_WHOLE_BYTES: u64 = 64 << 20;
 
 /// An opened input and the name that errors call it by.
 pub struct Input {
@@ -46,12 +49,19 @@ impl Input {
 /// Reads a whole small file (a configuration, a table) as text.
 ///
 /// # Errors
-/// As [`Input::open`]; also text that is no UTF-8.
+/// As [`Input::open`]; also text that is no UTF-8, or more than 64 MiB of it.
 pub fn read_to_string(path: &str) -> anyhow::Result<String> {
-    let mut input = Input::open(path)?;
-    let mut text = String::new();
-    io::Read::read_to_string(&mut input.reader, &mut text)
-        .map_err(|e| bad_input(format!("cannot read {}: {}", input.name, reason(&e))))?;
+    let Input { reader, name, .. } = Input::open(path)?;
+    let (mut reader, mut text) = (reader.take(MAX_WHOLE_BYTES), String::new());
+    let read = reader.read_to_string(&mut text);
+    // What goes on may have been cut within a letter.
+    if reader.limit() == 0 && !reader.into_inner().fill_buf().is_ok_and(<[u8]>::is_empty) {
+        let most = MAX_WHOLE_BYTES >> 20;
+        return Err(bad_input(format!(
+            "cannot read {name}: it is larger than {most} MiB; is this the file you meant?"
+        )));
+    }
+    read.map_err(|e| bad_input(format!("cannot read {name}: {}", reason(&e))))?;
     Ok(text)
 }
 
@@ -74,5 +84,12 @@ mod tests {
         assert_eq!(missing, "cannot open /nonexistent/x.jsonl: no such file");
         let folder = Input::open("/").err().expect("is a folder").to_string();
         assert!(folder.contains("it is a folder"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_without_end_is_not_read_to_its_end() {
+        let endless = read_to_string("/dev/zero").expect_err("never ends").to_string();
+        assert_eq!(endless, "cannot read /dev/zero: it is larger than 64 MiB; is this the file you meant?");
     }
 }

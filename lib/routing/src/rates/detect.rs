@@ -82,6 +82,11 @@ fn first_line(reader: &mut impl BufRead, file: &str) -> Result<Vec<u8>, TraceErr
             .take(limit)
             .read_until(b'\n', &mut head)
             .map_err(|source| TraceError::Io { file: file.into(), source })?;
+        if head.len() > MAX_LINE_BYTES {
+            let what =
+                format!("the first line is longer than {} MiB; is this a text file?", MAX_LINE_BYTES >> 20);
+            return Err(TraceError::File { file: file.into(), what });
+        }
         let line = &head[start..];
         let text = if start == 0 { line.strip_prefix(MARK).unwrap_or(line) } else { line };
         if read == 0 || !text.iter().all(u8::is_ascii_whitespace) {
@@ -102,6 +107,7 @@ fn from_trace(reader: impl BufRead, file: &str) -> Result<KeyRates, TraceError> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io;
 
     fn kind(text: &[u8]) -> Result<Source, String> {
         detect(text, "x").map(|(source, _)| source).map_err(|error| error.to_string())
@@ -117,6 +123,8 @@ mod tests {
         assert_eq!(kind(b"{\"id\":0,\"t_s\":1,\"prompt\":[]}"), Ok(Source::Trace));
         assert!(kind(b"").expect_err("is empty").contains("is empty; give a trace"));
         assert!(kind(b"\n\n").expect_err("is blank").contains("is empty"));
+        let endless = detect(io::BufReader::new(io::repeat(b'x')), "x").map(|_| ()).expect_err("never ends");
+        assert_eq!(endless.to_string(), "x: the first line is longer than 64 MiB; is this a text file?");
         assert!(kind(b"[1]").expect_err("is an array").starts_with("x:1: this is a JSON array"));
     }
 
