@@ -396,7 +396,7 @@ fn bad_values_are_one_sentence_and_exit_2() {
         (
             &["zipf", "-o", "/nonexistent/w.jsonl"],
             b"",
-            "cr-gen: cannot write /nonexistent/w.jsonl: no such file\n",
+            "cr-gen: cannot write /nonexistent/w.jsonl: there is no folder /nonexistent; make it first, or write elsewhere\n",
         ),
         (&["zipf", "--alpha", "99"], b"", "cr-gen: popularity.alpha: is 99, it must lie between 0 and 20\n"),
         (

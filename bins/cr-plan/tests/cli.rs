@@ -60,7 +60,7 @@ fn files_in_and_out() {
     assert_eq!(text(&output.stdout), TABLE.replace(r#","rates":{"a":12.5,"b":3.0,"c":2.0,"d":0.5}"#, ""));
     assert_refused(
         &plan(&[&rates, "-o", "/nonexistent/t.json"], ""),
-        "cannot write /nonexistent/t.json: no such file",
+        "cannot write /nonexistent/t.json: there is no folder /nonexistent; make it first, or write elsewhere",
     );
 }
 

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use cr_cli::signals::Interrupt;
 use cr_cli::{CommonArgs, Exit, Input, InputContext, Output, Progress, bad_input, quantity};
 use cr_replay::gate::{Gate, GateSpec, Knee, Shadow, Tolerance, decide};
-use cr_replay::sink::{EventSink, JsonLines};
+use cr_replay::sink::{EventSink, JsonLines, Losses};
 use cr_report::SuiteReport;
 use cr_report::format::{percent, rate, ratio, seconds};
 use cr_report::record::Stored;
@@ -98,9 +98,8 @@ pub(crate) fn run(args: &GateArgs, common: &CommonArgs) -> anyhow::Result<Exit> 
     if let Some(dir) = &args.report {
         report::prepare(dir)?;
     }
-    let events = args.output.as_deref().map(|path| Output::create(Some(path))).transpose()?;
-    let events =
-        events.map(|output| Mutex::new(Box::new(JsonLines::new(output)) as Box<dyn EventSink + Send>));
+    let losses = Losses::default();
+    let events = args.output.as_deref().map(|path| events(path, &losses)).transpose()?.map(Mutex::new);
     let input = Input::open(&args.trace)?;
     let trace: Vec<Request> =
         TraceReader::new(input.reader, &input.name).bad_input()?.collect::<Result<_, _>>().bad_input()?;
@@ -139,22 +138,36 @@ pub(crate) fn run(args: &GateArgs, common: &CommonArgs) -> anyhow::Result<Exit> 
         sink.event(&gate.event())?;
         sink.flush()?;
     }
-    if let Some(dir) = &args.report {
-        report::write(dir, &suite, engine.device(), started)?;
-    }
-    let mut out = std::io::stdout().lock();
-    match args.format {
-        Format::Text => out.write_all(text(&gate).as_bytes())?,
-        Format::Json => {
-            serde_json::to_writer(&mut out, &gate)?;
-            out.write_all(b"\n")?;
-        }
-    }
-    out.flush()?;
+    // An output that fails takes no other one along.
+    let report =
+        args.report.as_ref().map(|dir| report::write(dir, &suite, engine.device(), started)).transpose();
+    print(&gate, args.format)?;
+    report?;
+    crate::run::told(&losses)?;
     Ok(match gate.decision {
         cr_replay::gate::Decision::Enable => Exit::Done,
         _ => Exit::No,
     })
+}
+
+/// Where the events of all replays go; a file that cannot be written takes no verdict along, which is told on stdout.
+fn events(path: &str, losses: &Losses) -> anyhow::Result<Box<dyn EventSink + Send>> {
+    let output = Output::create(Some(path))?;
+    let is_stdout = output.is_stdout();
+    let lines = JsonLines::new(output);
+    Ok(if is_stdout { Box::new(lines) } else { Box::new(losses.spare(lines)) })
+}
+
+fn print(gate: &Gate, format: Format) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    match format {
+        Format::Text => out.write_all(text(gate).as_bytes())?,
+        Format::Json => {
+            serde_json::to_writer(&mut out, gate)?;
+            out.write_all(b"\n")?;
+        }
+    }
+    Ok(out.flush()?)
 }
 
 /// How long the replays will take, as those took that found the knee.

@@ -87,17 +87,27 @@ pub(crate) fn run(args: &RunArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
     if outcome.stopped.is_none() {
         note_if_cut(&name, requests, read, common);
     }
-    // An output that fails takes no other one along.
-    let report = args.output.report.as_ref().map(|dir| report::one_run(dir, &outcome, started)).transpose();
-    print(format, &outcome, args.measure.slo_ttft_p99)?;
-    report?;
+    tell(args, &outcome, format, started)?;
+    told(&losses)?;
+    verdict(args, outcome, common)
+}
+
+/// Report and answer; neither takes the other along where it cannot be written.
+fn tell(args: &RunArgs, outcome: &Outcome, format: Format, started: SystemTime) -> anyhow::Result<()> {
+    let report = args.output.report.as_ref().map(|dir| report::one_run(dir, outcome, started)).transpose();
+    print(format, outcome, args.measure.slo_ttft_p99)?;
+    report.map(drop)
+}
+
+/// Fails with what could not be written, once everything else has been told.
+pub(crate) fn told(losses: &Losses) -> anyhow::Result<()> {
     if let Some(error) = losses.first() {
         let what = format!(
-            "{error}; the run went on without it: make room, or write elsewhere, and run again for the rest"
+            "{error}; all else went on without it: make room, or write elsewhere, and run again for the rest"
         );
         return Err(std::io::Error::new(error.kind(), what).into());
     }
-    verdict(args, outcome, common)
+    Ok(())
 }
 
 fn clock(kind: ClockKind) -> Clock {

@@ -88,7 +88,7 @@ fn a_full_disk_costs_the_file_and_not_the_summary() {
         let full = sim(&trace, &["--format", "json", flag, "/dev/full", "--report", report]);
         assert_eq!(
             refusal(&full, 1),
-            "cr-serve: cannot write /dev/full: No space left on device (os error 28); the run went on without it: make room, or write \
+            "cr-serve: cannot write /dev/full: No space left on device (os error 28); all else went on without it: make room, or write \
              elsewhere, and run again for the rest"
         );
         assert_eq!(full.stdout, summary, "{flag}");

@@ -71,6 +71,16 @@ fn much_to_reuse_and_caches_too_small_for_all_of_it_is_enabled() {
     assert_eq!((&last["event"], &last["decision"]), (&"gate".into(), &"enable".into()));
     assert_eq!(last["reasons"], gate_says["reasons"]);
 
+    // A disk that is full costs the events and not the verdict.
+    #[cfg(target_os = "linux")]
+    {
+        let full = gate(&[&trace, "--format", "json", "-o", "/dev/full"]);
+        assert_eq!((json(&full), full.status.code()), (gate_says.clone(), Some(1)));
+        assert!(
+            String::from_utf8_lossy(&full.stderr).contains("cannot write /dev/full: No space left on device")
+        );
+    }
+
     // The same again, whatever the number of jobs; and for people.
     assert_eq!(json(&gate(&[&trace, "--format", "json", "--jobs", "1"])), gate_says);
     let text = String::from_utf8(gate(&[&trace]).stdout).expect("is text");

@@ -2,8 +2,10 @@
 
 use crate::exit::bad_input;
 use crate::opened;
+use crate::suggest::nearest;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read};
+use std::path::Path;
 
 const BUFFER_BYTES: usize = 256 * 1024;
 
@@ -35,7 +37,8 @@ impl Input {
             let reader = Box::new(BufReader::with_capacity(BUFFER_BYTES, io::stdin()));
             return Ok(Input { reader, name: "<stdin>".into(), bytes: None });
         }
-        let file = File::open(path).map_err(|e| bad_input(format!("cannot open {path}: {}", reason(&e))))?;
+        let file = File::open(path)
+            .map_err(|e| bad_input(format!("cannot open {path}: {}{}", reason(&e), meant(path, &e))))?;
         let meta = file.metadata().map_err(|e| bad_input(format!("cannot open {path}: {}", reason(&e))))?;
         if meta.is_dir() {
             return Err(bad_input(format!("cannot open {path}: it is a folder, a file is wanted")));
@@ -65,6 +68,23 @@ pub fn read_to_string(path: &str) -> anyhow::Result<String> {
     Ok(text)
 }
 
+/// Entries of a folder that are looked at for what may have been meant.
+const MAX_NAMES: usize = 10_000;
+
+/// The file that may have been meant by a path where there is none, as a clause.
+fn meant(path: &str, error: &io::Error) -> String {
+    let near = || {
+        let path = Path::new(path);
+        let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+        let entries = std::fs::read_dir(folder).ok()?.take(MAX_NAMES);
+        let names: Vec<String> =
+            entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+        let name = nearest(path.file_name()?.to_str()?, names.iter().map(String::as_str))?;
+        Some(format!("; did you mean {}?", path.with_file_name(name).display()))
+    };
+    if error.kind() == io::ErrorKind::NotFound { near().unwrap_or_default() } else { String::new() }
+}
+
 /// The system's word without its error number.
 pub fn reason(error: &io::Error) -> String {
     match error.kind() {
@@ -84,6 +104,21 @@ mod tests {
         assert_eq!(missing, "cannot open /nonexistent/x.jsonl: no such file");
         let folder = Input::open("/").err().expect("is a folder").to_string();
         assert!(folder.contains("it is a folder"));
+    }
+
+    #[test]
+    fn a_slip_is_told_with_what_was_meant() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        std::fs::write(path("workload.jsonl"), "").expect("is written");
+        let slip = Input::open(&path("worklaod.jsonl")).err().expect("is missing").to_string();
+        let meant = path("workload.jsonl");
+        assert_eq!(
+            slip,
+            format!("cannot open {}: no such file; did you mean {meant}?", path("worklaod.jsonl"))
+        );
+        let other = Input::open(&path("zebra")).err().expect("is missing").to_string();
+        assert_eq!(other, format!("cannot open {}: no such file", path("zebra")));
     }
 
     #[cfg(unix)]

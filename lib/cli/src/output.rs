@@ -4,6 +4,7 @@ use crate::exit::bad_input;
 use crate::opened;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::path::Path;
 
 const BUFFER_BYTES: usize = 256 * 1024;
 
@@ -26,8 +27,7 @@ impl Output {
             Some(path) => {
                 opened::refuse_if_read(path)?;
                 let file = File::options().write(true).create(true).truncate(false).open(path);
-                let file = file
-                    .map_err(|e| bad_input(format!("cannot write {path}: {}", crate::input::reason(&e))))?;
+                let file = file.map_err(|e| bad_input(format!("cannot write {path}: {}", why(path, &e))))?;
                 opened::remember(&file);
                 (Raw::File { file, emptied: false }, path.into())
             }
@@ -54,6 +54,16 @@ impl Output {
     /// The system's word with the output's name before it; its kind stays, so that a closed pipe is still known as one.
     fn named(&self, error: io::Error) -> io::Error {
         io::Error::new(error.kind(), format!("cannot write {}: {error}", self.name))
+    }
+}
+
+/// Why a file cannot be made: the system's word, or the folder that is missing.
+fn why(path: &str, error: &io::Error) -> String {
+    match Path::new(path).parent() {
+        Some(folder) if error.kind() == io::ErrorKind::NotFound && !folder.exists() => {
+            format!("there is no folder {}; make it first, or write elsewhere", folder.display())
+        }
+        _ => crate::input::reason(error),
     }
 }
 
