@@ -143,7 +143,7 @@ pub(crate) fn run(args: &GateArgs, common: &CommonArgs) -> anyhow::Result<Exit> 
         args.report.as_ref().map(|dir| report::write(dir, &suite, engine.device(), started)).transpose();
     print(&gate, args.format)?;
     report?;
-    crate::run::told(&losses)?;
+    crate::run::fail_for(&losses)?;
     Ok(match gate.decision {
         cr_replay::gate::Decision::Enable => Exit::Done,
         _ => Exit::No,

@@ -2,13 +2,13 @@
 
 use cr_cli::bad_input;
 use cr_replay::EventSink;
-use cr_replay::sink::{JsonLines, MayLeave};
+use cr_replay::sink::{JsonLines, Spared};
 use cr_report::events::Event;
 use std::io::{self, BufWriter};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 
-type Client = MayLeave<JsonLines<BufWriter<UnixStream>>>;
+type Client = Spared<JsonLines<BufWriter<UnixStream>>>;
 
 /// Hands the events to everybody who connects, from when they connect on; who comes late gets the header first.
 pub(crate) struct Listen {
@@ -36,7 +36,7 @@ impl Listen {
     fn accept(&mut self) -> io::Result<()> {
         while let Ok((stream, _)) = self.listener.accept() {
             stream.set_nonblocking(false)?;
-            let mut client = MayLeave::new(JsonLines::new(BufWriter::new(stream)));
+            let mut client = Spared::for_reader(JsonLines::new(BufWriter::new(stream)));
             if let Some(header) = &self.header {
                 client.event(header)?;
             }

@@ -11,7 +11,7 @@ use cr_cli::signals::Interrupt;
 use cr_cli::{CommonArgs, Exit, Input, InputContext, Output, Progress, bad_input};
 use cr_engine::ShardConfig;
 use cr_replay::decoupled::Decoupled;
-use cr_replay::sink::{EventSink, JsonLines, Losses, MayLeave, Tee, Threaded};
+use cr_replay::sink::{EventSink, JsonLines, Losses, Spared, Tee, Threaded};
 use cr_replay::{Clock, Engine, Outcome, ReplayError, RunSpec, Stop};
 use cr_report::events::{Header, SCHEMA, Slo};
 use cr_report::summary::Summary;
@@ -87,20 +87,25 @@ pub(crate) fn run(args: &RunArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
     if outcome.stopped.is_none() {
         note_if_cut(&name, requests, read, common);
     }
-    tell(args, &outcome, format, started)?;
-    told(&losses)?;
+    report_and_print(args, &outcome, format, started)?;
+    fail_for(&losses)?;
     verdict(args, outcome, common)
 }
 
 /// Report and answer; neither takes the other along where it cannot be written.
-fn tell(args: &RunArgs, outcome: &Outcome, format: Format, started: SystemTime) -> anyhow::Result<()> {
+fn report_and_print(
+    args: &RunArgs,
+    outcome: &Outcome,
+    format: Format,
+    started: SystemTime,
+) -> anyhow::Result<()> {
     let report = args.output.report.as_ref().map(|dir| report::one_run(dir, outcome, started)).transpose();
     print(format, outcome, args.measure.slo_ttft_p99)?;
     report.map(drop)
 }
 
 /// Fails with what could not be written, once everything else has been told.
-pub(crate) fn told(losses: &Losses) -> anyhow::Result<()> {
+pub(crate) fn fail_for(losses: &Losses) -> anyhow::Result<()> {
     if let Some(error) = losses.first() {
         let what = format!(
             "{error}; all else went on without it: make room, or write elsewhere, and run again for the rest"
@@ -177,7 +182,7 @@ fn sinks(output: &OutputArgs, format: Format, clock: Clock, losses: &Losses) -> 
     if format == Format::Events || output.output.as_deref() == Some("-") {
         let stdout = JsonLines::new(Output::create(None)?);
         match file.is_some() || output.report.is_some() {
-            true => sinks.push(MayLeave::new(stdout)),
+            true => sinks.push(Spared::for_reader(stdout)),
             false => sinks.push(stdout),
         }
     }

@@ -35,7 +35,7 @@ pub(crate) struct Learnt {
 impl Learner {
     pub(crate) fn record(&mut self, request: &Request) {
         self.rates.record(request);
-        self.prompt_tokens += request.prompt_tokens();
+        self.prompt_tokens += request.prompt.outline().tokens();
     }
 
     pub(crate) fn requests(&self) -> u64 {

@@ -160,7 +160,7 @@ impl Pool {
         *last
     }
 
-    /// The length of a key's document: a function of the two, so that none has to be stored.
+    /// The length of a key's document: a function of the two, drawn anew where it is not remembered.
     fn length(&mut self, rank: usize, document: u32, sampler: &LengthSampler) -> u32 {
         let place = mix64(rank as u64) ^ u64::from(document);
         let slot = &mut self.lengths[mix64(place) as usize % REMEMBERED];

@@ -113,7 +113,9 @@ impl Aggregator {
     pub fn observe_queues(&mut self, t_s: f64, longest: u64) {
         self.fleet.advance(t_s);
         self.reach(t_s);
-        self.queue.record(t_s, longest);
+        if self.started {
+            self.queue.record(t_s, longest);
+        }
     }
 
     /// What the run comes down to so far; `complete` says whether it came to its end.
@@ -281,11 +283,8 @@ impl Aggregator {
         if event.window_start {
             self.start(event.t_s);
         }
-        self.reach(event.t_s);
-        if self.started {
-            let longest = event.shards.iter().filter(|state| state.up).map(|state| state.queued).max();
-            self.queue.record(event.t_s, longest.unwrap_or(0));
-        }
+        let longest = event.shards.iter().filter(|state| state.up).map(|state| state.queued).max();
+        self.observe_queues(event.t_s, longest.unwrap_or(0));
     }
 
     /// Whether a request that came to its end at `t_s` is measured.
