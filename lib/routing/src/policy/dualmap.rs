@@ -64,7 +64,7 @@ impl Policy for DualMap {
         let (first, second) = candidates(&request.key, view)?;
         let mut matched = std::mem::take(&mut self.matched);
         let outline = request.prompt.outline();
-        self.index.matches(outline, &mut matched);
+        self.index.matches(request, &mut matched);
         let cached = |shard: ShardId| matched.get(shard.index()).copied().unwrap_or(0);
         let better = match cached(first).cmp(&cached(second)) {
             std::cmp::Ordering::Greater => Some(first),
@@ -76,7 +76,7 @@ impl Policy for DualMap {
             .filter(|&shard| self.clears(shard, missed(shard), view))
             .or_else(|| choose::less_loaded([first, second].into_iter(), view, rng))?;
         self.matched = matched;
-        self.index.insert(outline, chosen);
+        self.index.insert(request, chosen);
         Some(chosen)
     }
 

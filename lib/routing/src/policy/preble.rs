@@ -184,13 +184,15 @@ impl Preble {
         view: &FleetView<'_>,
         rng: &mut Stream,
     ) -> Option<ShardId> {
+        let up = || matched.iter().zip(view.shards).zip(0..).filter(|((_, shard), _)| shard.up);
         let cached = |shard: ShardId| u64::from(matched.get(shard.index()).copied().unwrap_or(0));
         let cost = |shard: ShardId| self.cost_s(shard, prompt, cached(shard));
-        let longest = view.up().map(cached).max()?;
-        if longest <= prompt - longest {
+        let &longest = up().map(|((matched, _), _)| matched).max()?;
+        if u64::from(longest) <= prompt - u64::from(longest) {
             return choose::least_by(view.up(), cost, rng);
         }
-        let holder = choose::least_by(view.up().filter(|&shard| cached(shard) == longest), cost, rng)?;
+        let holders = up().filter(|((matched, _), _)| **matched == longest);
+        let holder = choose::least_by(holders.map(|(_, shard)| ShardId(shard)), cost, rng)?;
         if self.overloaded(holder, view) {
             return choose::least_by(view.up(), |shard| self.load_s(shard), rng);
         }
@@ -199,7 +201,8 @@ impl Preble {
 
     /// Whether a holder gives way.
     fn overloaded(&self, holder: ShardId, view: &FleetView<'_>) -> bool {
-        let loads = || view.up().map(|shard| self.load_s(shard));
+        let up = || self.recent.iter().zip(view.shards).filter(|(_, shard)| shard.up);
+        let loads = || up().map(|(recent, _)| recent.cost_s);
         let (load, ratio) = (self.load_s(holder), self.tuning.load_ratio);
         let least = || loads().fold(f64::INFINITY, f64::min);
         match self.tuning.redirect {
@@ -218,7 +221,7 @@ impl Policy for Preble {
     fn route(&mut self, request: &Request, view: &FleetView<'_>, rng: &mut Stream) -> Option<ShardId> {
         let mut matched = std::mem::take(&mut self.matched);
         let outline = request.prompt.outline();
-        self.index.matches(outline, &mut matched);
+        self.index.matches(request, &mut matched);
         let prompt = outline.tokens();
         let second = self.now.as_s() as u64;
         if second > self.aged {
@@ -232,7 +235,7 @@ impl Policy for Preble {
             if let Some(recent) = self.recent.get_mut(shard.index()) {
                 recent.add(spent);
             }
-            self.index.insert(outline, shard);
+            self.index.insert(request, shard);
         }
         self.matched = matched;
         chosen

@@ -62,13 +62,14 @@ impl<T: Clone> Recency<T> {
         self.entries[place as usize].value.clone()
     }
 
-    /// The values, oldest first.
-    pub(super) fn iter(&self, shard: u32) -> impl Iterator<Item = T> + '_ {
-        let mut place = self.ends[shard as usize].0;
+    /// The values and their places, oldest first.
+    pub(super) fn iter(&self, shard: u32) -> impl Iterator<Item = (u32, T)> + '_ {
+        let mut next = self.ends[shard as usize].0;
         std::iter::from_fn(move || {
+            let place = next;
             let entry = self.entries.get(place as usize)?;
-            place = entry.newer;
-            Some(entry.value.clone())
+            next = entry.newer;
+            Some((place, entry.value.clone()))
         })
     }
 
