@@ -3,7 +3,7 @@
 //! What fits on a line stands on one line, so that a changed run changes few lines of a diff.
 
 use serde::Serialize;
-use serde_json::{Number, Value};
+use serde_json::{Map, Number, Value};
 use std::fmt::Write as _;
 
 /// Decimals of every number that is not whole by its type: a microsecond, a millionth of a share.
@@ -20,6 +20,49 @@ pub fn stable(value: &impl Serialize) -> Result<String, serde_json::Error> {
     let value = serde_json::to_value(value)?;
     let mut text = String::new();
     write_value(&value, 0, 0, &mut text);
+    text.push('\n');
+    Ok(text)
+}
+
+/// Renders an object that has a long list under `name`, beside the fields of the object `rest`, as [`stable`] does. The items are
+/// taken one by one: the tree of values of all together is many times as large as their text.
+///
+/// # Errors
+/// As [`stable`].
+pub fn stable_list<T: Serialize>(
+    rest: Map<String, Value>,
+    name: &str,
+    items: impl Iterator<Item = T>,
+) -> Result<String, serde_json::Error> {
+    let mut items = items.map(serde_json::to_value);
+    let first = items.next().transpose()?;
+    let is_long = |item: &Value| !inline(item, WIDTH, &mut String::new());
+    if !first.as_ref().is_some_and(is_long) {
+        // The whole may fit on a line.
+        let list = first.map(Ok).into_iter().chain(items).collect::<Result<Vec<_>, _>>()?;
+        let mut whole = rest;
+        whole.insert(name.into(), Value::from(list));
+        return stable(&whole);
+    }
+    let mut text = String::from("{");
+    let mut names: Vec<&str> = rest.keys().map(String::as_str).chain([name]).collect();
+    names.sort_unstable();
+    let mut items = first.map(Ok).into_iter().chain(items);
+    for (index, field) in names.into_iter().enumerate() {
+        let column = write_name(index, field, 2, &mut text);
+        match rest.get(field) {
+            Some(value) => write_value(value, 2, column, &mut text),
+            None => {
+                text.push('[');
+                for (index, item) in items.by_ref().enumerate() {
+                    new_line(index, 4, &mut text);
+                    write_value(&item?, 4, 4, &mut text);
+                }
+                end(']', 2, &mut text);
+            }
+        }
+    }
+    end('}', 0, &mut text);
     text.push('\n');
     Ok(text)
 }
@@ -46,17 +89,22 @@ fn write_value(value: &Value, indent: usize, column: usize, out: &mut String) {
             let mut entries: Vec<_> = map.iter().collect();
             entries.sort_unstable_by_key(|(key, _)| key.as_str());
             for (index, (key, item)) in entries.into_iter().enumerate() {
-                new_line(index, indent + 2, out);
-                let start = out.len();
-                write_text(key, out);
-                out.push_str(": ");
-                let column = indent + 2 + (out.len() - start);
+                let column = write_name(index, key, indent + 2, out);
                 write_value(item, indent + 2, column, out);
             }
             end('}', indent, out);
         }
         scalar => write_scalar(scalar, out),
     }
+}
+
+/// Begins a field on a line of its own; says in which column its value starts.
+fn write_name(index: usize, name: &str, indent: usize, out: &mut String) -> usize {
+    new_line(index, indent, out);
+    let start = out.len();
+    write_text(name, out);
+    out.push_str(": ");
+    indent + (out.len() - start)
 }
 
 fn new_line(index: usize, indent: usize, out: &mut String) {
@@ -233,6 +281,19 @@ mod tests {
         fn reads_back_as_it_was(value in tree()) {
             let text = stable(&value).expect("plain JSON");
             prop_assert_eq!(serde_json::from_str::<Value>(&text).expect("valid"), value);
+        }
+
+        #[test]
+        fn a_list_taken_item_by_item_is_as_the_whole(
+            items in prop::collection::vec(tree(), 0..6),
+            rest in prop::collection::hash_map("[a-z]{1,6}", tree(), 0..4),
+            name in "[a-z]{7,9}",
+        ) {
+            let rest = Map::from_iter(rest);
+            let mut whole = rest.clone();
+            whole.insert(name.clone(), Value::from(items.clone()));
+            let text = stable_list(rest, &name, items.into_iter()).expect("plain JSON");
+            prop_assert_eq!(text, stable(&whole).expect("plain JSON"));
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::objective::Objective;
 use crate::result::{Aggregate, ResultFile, aggregates, capacities};
 use crate::run::{DETAIL_SCHEMA, Detail, RunDetail, RunReport};
 use crate::{claims, files, json, published, result};
+use serde_json::Map;
 
 /// What the caller of a suite hands over.
 #[derive(Clone, Debug, Default)]
@@ -88,7 +89,6 @@ impl Stored {
         // A run that was stopped before anything was measured is no run of no hits.
         let runs =
             || suite.runs.iter().filter(|run| run.summary.complete || run.summary.requests.offered > 0);
-        let detail = Detail { schema: DETAIL_SCHEMA.into(), runs: runs().map(RunDetail::from).collect() };
         let file = ResultFile {
             schema: result::SCHEMA.into(),
             suite: suite.suite.clone(),
@@ -107,7 +107,8 @@ impl Stored {
             evidence: Vec::new(),
             beside: Vec::new(),
         };
-        let detail_json = text(files::DETAIL, &detail)?;
+        let rest = Map::from_iter([("schema".to_owned(), DETAIL_SCHEMA.into())]);
+        let detail_json = told(files::DETAIL, json::stable_list(rest, "runs", runs().map(RunDetail::from)))?;
         // Written numbers are rounded; everything that follows starts from the rounded ones.
         let record = Record::from_json(&text(files::RESULT, &file)?, &detail_json)?;
         Stored::of(record, detail_json)
@@ -147,7 +148,7 @@ impl Record {
             });
         }
         let runs: Vec<RunReport> =
-            detail.runs.iter().zip(&file.runs).map(|(run, s)| run.with(s.clone())).collect();
+            detail.runs.into_iter().zip(&file.runs).map(|(run, s)| run.with(s.clone())).collect();
         file.aggregates = aggregates(&runs, file.baseline.as_deref(), &file.design.ladder_qps);
         file.capacity = capacities(&file.runs, &file.objectives(), &file.design.ladder_qps);
         let mut record = Record { file, runs };
@@ -269,7 +270,11 @@ pub fn result_file(name: &str, text: &str) -> Result<ResultFile, RecordError> {
 }
 
 fn text(name: &str, value: &impl serde::Serialize) -> Result<String, RecordError> {
-    json::stable(value).map_err(|e| RecordError::Content { file: name.into(), what: e.to_string() })
+    told(name, json::stable(value))
+}
+
+fn told(name: &str, text: Result<String, serde_json::Error>) -> Result<String, RecordError> {
+    text.map_err(|e| RecordError::Content { file: name.into(), what: e.to_string() })
 }
 
 fn parse<T: serde::de::DeserializeOwned>(file: &str, text: &str) -> Result<T, RecordError> {

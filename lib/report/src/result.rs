@@ -247,7 +247,7 @@ pub fn aggregates(runs: &[RunReport], baseline: Option<&str>, ladder_qps: &[f64]
 
 fn aggregate(runs: &[&RunReport], baseline: Option<&str>, against: &[&RunReport]) -> Aggregate {
     let mut pooled = Distribution::new();
-    runs.iter().for_each(|run| pooled.merge(&run.ttft_s));
+    runs.iter().for_each(|run| run.ttft_s.add_to(&mut pooled));
     let summaries = || runs.iter().map(|run| &run.summary);
     let pairs: Vec<(&Summary, &Summary)> = summaries()
         .filter_map(|summary| {

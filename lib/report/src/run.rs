@@ -18,7 +18,7 @@ pub struct RunReport {
     /// Each shard's totals in the measured window.
     pub shards: Vec<ShardTotals>,
     /// TTFT of the measured requests, in seconds.
-    pub ttft_s: Distribution,
+    pub ttft_s: SparseDistribution,
     /// Hits and TTFT over time, and when plans and shards changed.
     pub timeline: Timeline,
 }
@@ -30,7 +30,7 @@ impl RunReport {
             header: aggregator.header().clone(),
             summary: aggregator.summary(complete),
             shards: aggregator.shard_totals(),
-            ttft_s: aggregator.ttft_s(),
+            ttft_s: SparseDistribution::from(&aggregator.ttft_s()),
             timeline: aggregator.timeline(),
         }
     }
@@ -71,7 +71,7 @@ pub struct ShardDetail {
     pub work: Work,
 }
 
-/// A [`Distribution`] as a list of the buckets that hold values.
+/// A [`Distribution`] as a list of the buckets that hold values: some kilobytes instead of a quarter of a megabyte.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SparseDistribution {
     /// Exact sum, in seconds.
@@ -91,10 +91,12 @@ impl From<&Distribution> for SparseDistribution {
     }
 }
 
-impl From<&SparseDistribution> for Distribution {
-    fn from(s: &SparseDistribution) -> Self {
-        let (pairs, _) = s.buckets.as_chunks::<2>();
-        Distribution::from_parts(pairs.iter().map(|&[edge, count]| (edge, count)), s.sum, s.min, s.max)
+impl SparseDistribution {
+    /// Adds all its values to a distribution.
+    pub fn add_to(&self, distribution: &mut Distribution) {
+        let (pairs, _) = self.buckets.as_chunks::<2>();
+        let buckets = pairs.iter().map(|&[edge, count]| (edge, count));
+        distribution.merge_parts(buckets, self.sum, self.min, self.max);
     }
 }
 
@@ -104,7 +106,7 @@ impl From<&RunReport> for RunDetail {
         RunDetail {
             header: run.header.clone(),
             shards: run.shards.iter().map(shard).collect(),
-            ttft_s: SparseDistribution::from(&run.ttft_s),
+            ttft_s: run.ttft_s.clone(),
             timeline: run.timeline.clone(),
         }
     }
@@ -112,14 +114,14 @@ impl From<&RunReport> for RunDetail {
 
 impl RunDetail {
     /// Joined with the summary of the same run.
-    pub fn with(&self, summary: Summary) -> RunReport {
+    pub fn with(self, summary: Summary) -> RunReport {
         let totals = |s: &ShardDetail| ShardTotals { requests: s.requests, up_s: s.up_s, work: s.work };
         RunReport {
-            header: self.header.clone(),
+            header: self.header,
             summary,
             shards: self.shards.iter().map(totals).collect(),
-            ttft_s: Distribution::from(&self.ttft_s),
-            timeline: self.timeline.clone(),
+            ttft_s: self.ttft_s,
+            timeline: self.timeline,
         }
     }
 }

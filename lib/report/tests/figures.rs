@@ -7,6 +7,7 @@ use cr_report::SuiteReport;
 use cr_report::design::{Axis, Variant};
 use cr_report::record::Stored;
 use cr_report::regimes::{Foretold, Map, Place};
+use cr_report::run::SparseDistribution;
 use cr_report::svg::{FIGURES, INK, Rgb, contrast};
 use roxmltree::{Document, Node};
 
@@ -311,10 +312,10 @@ fn of_times_from_microseconds_to_hours() {
     for scale in [1e-6, 1e-3, 1.0, 1e3, 1e6] {
         let mut made = run(POLICIES[0], 1, 5.0, 2, 40);
         let mut scaled = cr_report::aggregate::Distribution::new();
-        for (edge_ns, count) in made.ttft_s.buckets() {
-            (0..count).for_each(|_| scaled.record(edge_ns as f64 * 1e-9 * scale));
+        for pair in made.ttft_s.buckets.chunks_exact(2) {
+            (0..pair[1]).for_each(|_| scaled.record(pair[0] as f64 * 1e-9 * scale));
         }
-        made.ttft_s = scaled;
+        made.ttft_s = SparseDistribution::from(&scaled);
         assert!(check(&format!("scale {scale}"), &of_runs(vec![made])) >= 3);
     }
 }

@@ -78,13 +78,16 @@ impl Distribution {
         (self.histogram.value_at_quantile(q) as f64 / UNITS).clamp(self.min, self.max)
     }
 
-    /// The share of values that do not exceed `value`; 0 where there is none.
-    pub fn share_at_most(&self, value: f64) -> f64 {
-        if self.count() == 0 {
-            return 0.0;
-        }
-        let units = (value.clamp(0.0, MAX_UNITS as f64 / UNITS) * UNITS).round() as u64;
-        self.histogram.count_between(0, units) as f64 / self.count() as f64
+    /// For each of `values`, which ascend, the share of all that do not exceed it; 0 where there is none.
+    pub fn shares_at_most(&self, values: impl Iterator<Item = f64>) -> impl Iterator<Item = f64> {
+        let (mut buckets, mut below) = (self.buckets().peekable(), 0);
+        values.map(move |value| {
+            let units = (value.clamp(0.0, MAX_UNITS as f64 / UNITS) * UNITS).round() as u64;
+            while let Some((_, count)) = buckets.next_if(|&(edge, _)| edge <= units) {
+                below += count;
+            }
+            below as f64 / self.count().max(1) as f64
+        })
     }
 
     /// What a summary says of it.
@@ -115,19 +118,26 @@ impl Distribution {
         })
     }
 
-    /// From what [`Self::buckets`], [`Self::sum`], [`Self::min`] and [`Self::max`] gave. A smallest value that is not between
-    /// 0 and the largest counts as 0.
-    pub fn from_parts(buckets: impl IntoIterator<Item = (u64, u64)>, sum: f64, min: f64, max: f64) -> Self {
+    /// Adds what [`Self::buckets`], [`Self::sum`], [`Self::min`] and [`Self::max`] of another distribution gave. A smallest value that
+    /// is not between 0 and the largest counts as 0.
+    pub fn merge_parts(
+        &mut self,
+        buckets: impl IntoIterator<Item = (u64, u64)>,
+        sum: f64,
+        min: f64,
+        max: f64,
+    ) {
         let max = if max >= 0.0 { max } else { 0.0 };
         let min = if (0.0..=max).contains(&min) { min } else { 0.0 };
-        let mut made = Distribution { sum, min, max, ..Self::new() };
+        let before = self.count();
         for (units, count) in buckets {
-            made.histogram.record_n(units.min(MAX_UNITS), count).expect("the histogram resizes");
+            self.histogram.record_n(units.min(MAX_UNITS), count).expect("the histogram resizes");
         }
-        if made.count() == 0 {
-            made.min = f64::INFINITY;
+        if self.count() > before {
+            self.min = self.min.min(min);
         }
-        made
+        self.max = self.max.max(max);
+        self.sum += sum;
     }
 }
 
@@ -146,7 +156,10 @@ mod tests {
     #[test]
     fn of_nothing_is_nothing() {
         assert_eq!(Distribution::new().quantiles(), Quantiles::default());
-        assert_eq!(Distribution::new().share_at_most(1.0), 0.0);
+        assert_eq!(
+            Distribution::new().shares_at_most([0.0, 1.0].into_iter()).collect::<Vec<_>>(),
+            [0.0, 0.0]
+        );
     }
 
     #[test]
@@ -185,12 +198,33 @@ mod tests {
             let (mut whole, mut left, mut right) = (Distribution::new(), Distribution::new(), Distribution::new());
             a.iter().for_each(|&v| { whole.record(v); left.record(v); });
             b.iter().for_each(|&v| { whole.record(v); right.record(v); });
-            let again = Distribution::from_parts(right.buckets().collect::<Vec<_>>(), right.sum(), right.min(), right.max());
+            let merge_parts = |into: &mut Distribution| into.merge_parts(right.buckets(), right.sum(), right.min(), right.max());
+            let mut again = Distribution::new();
+            merge_parts(&mut again);
             prop_assert_eq!(again.quantiles(), right.quantiles());
-            left.merge(&again);
+            let mut by_parts = left.clone();
+            merge_parts(&mut by_parts);
+            left.merge(&right);
+            prop_assert_eq!(by_parts.quantiles(), left.quantiles());
+            prop_assert_eq!(by_parts.min(), left.min());
             let (l, w) = (left.quantiles(), whole.quantiles());
             prop_assert_eq!((l.count, l.p50, l.p90, l.p99, l.max), (w.count, w.p50, w.p90, w.p99, w.max));
             prop_assert!((l.mean - w.mean).abs() < 1e-9);
+        }
+
+        /// Counted one by one, by the buckets that values fall into.
+        #[test]
+        fn shares_are_counted(values in proptest::collection::vec(0.0f64..9.0, 0..80), mut at in proptest::collection::vec(-1.0f64..10.0, 1..9)) {
+            let mut d = Distribution::new();
+            values.iter().for_each(|&v| d.record(v));
+            at.extend(values.first());
+            at.sort_by(f64::total_cmp);
+            let shares: Vec<f64> = d.shares_at_most(at.iter().copied()).collect();
+            for (at, share) in at.iter().zip(shares) {
+                let up_to = |units: u64| d.histogram.equivalent(units, (at.max(0.0) * UNITS).round() as u64);
+                let counted = values.iter().map(|v| rounded(v * UNITS)).filter(|&v| v as f64 <= at.max(0.0) * UNITS || up_to(v));
+                prop_assert_eq!(share, counted.count() as f64 / values.len().max(1) as f64);
+            }
         }
     }
 }

@@ -23,7 +23,7 @@ pub(super) fn draw(record: &Record) -> Result<Option<String>, String> {
         .into_iter()
         .map(|cell| {
             let mut ttft_s = Distribution::new();
-            record.runs_of(cell).for_each(|run| ttft_s.merge(&run.ttft_s));
+            record.runs_of(cell).for_each(|run| run.ttft_s.add_to(&mut ttft_s));
             let saturated = if cell.saturated() { " (saturated)" } else { "" };
             Curve { name: format!("{}{saturated}", cell.policy), ttft_s }
         })
@@ -65,12 +65,13 @@ fn paint(body: &Area<'_>, curves: &[Curve]) -> Result<(), String> {
     let (left, top) = plot.get_base_pixel();
     let step = (high / low).powf(1.0 / POINTS as f64);
     for (index, curve) in curves.iter().enumerate().filter(|(_, curve)| curve.ttft_s.count() > 0) {
-        let mut points: Vec<(i32, i32)> = Vec::with_capacity(POINTS + 1);
-        for point in 0..=POINTS {
-            let x = low * step.powi(point as i32);
-            let (x, y) = chart.backend_coord(&(x.min(high), curve.ttft_s.share_at_most(x) * 100.0));
-            points.push((x - left, y - top));
-        }
+        let times_s = || (0..=POINTS).map(|point| low * step.powi(point as i32));
+        let shares = curve.ttft_s.shares_at_most(times_s());
+        let place = |(x, share): (f64, f64)| {
+            let (x, y) = chart.backend_coord(&(x.min(high), share * 100.0));
+            (x - left, y - top)
+        };
+        let mut points: Vec<(i32, i32)> = times_s().zip(shares).map(place).collect();
         points.dedup();
         sheet::line(&plot, &points, index)?;
     }
