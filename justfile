@@ -136,10 +136,10 @@ peer-dynamo *ROUNDS:
 bench-scaling: build
     benches/scaling/run.sh
 
-# Install the four programs into ~/.cargo/bin
+# Install the four programs into ~/.cargo/bin, linked as a whole: minutes more to build, simulated suites a few percent faster
 [group('build')]
 install:
-    cargo install --locked --path bins/cr-gen
-    cargo install --locked --path bins/cr-plan
-    cargo install --locked --path bins/cr-top
-    cargo install --locked --path bins/cr-serve {{ if accelerator == "" { "" } else { "--features " + accelerator } }}
+    cargo install --locked --profile dist --path bins/cr-gen
+    cargo install --locked --profile dist --path bins/cr-plan
+    cargo install --locked --profile dist --path bins/cr-top
+    cargo install --locked --profile dist --path bins/cr-serve {{ if accelerator == "" { "" } else { "--features " + accelerator } }}

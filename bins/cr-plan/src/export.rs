@@ -65,9 +65,8 @@ pub(crate) fn run(args: &ExportArgs, common: &CommonArgs) -> anyhow::Result<Exit
 
 /// Makes the folder, and says where it really is.
 fn folder(path: &Path) -> anyhow::Result<PathBuf> {
-    fs::create_dir_all(path).and_then(|()| path.canonicalize()).map_err(|e| {
-        bad_input(format!("cannot make the folder {}: {}", path.display(), cr_cli::input::reason(&e)))
-    })
+    cr_cli::output::make_folder(path)?;
+    Ok(path.canonicalize()?)
 }
 
 fn write(folder: &Path, file: &ExportedFile) -> anyhow::Result<()> {

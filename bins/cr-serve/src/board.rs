@@ -3,7 +3,7 @@
 use crate::watch::Watch;
 use cr_cli::{CommonArgs, Output, Progress};
 use cr_replay::ReplayError;
-use cr_replay::sink::{EventSink, JsonLines};
+use cr_replay::sink::{EventSink, JsonLines, Spared};
 use cr_replay::suite::{Cell, Sweep, Watcher};
 use cr_report::RunReport;
 use cr_report::events::Event;
@@ -18,6 +18,9 @@ const REPORT_EVERY: Duration = Duration::from_secs(20);
 /// Suites of more runs than this say every tenth of them, not every run.
 const EVERY_RUN: usize = 120;
 
+/// Where the events of all runs go. The suite has its report and its journal without them.
+pub(crate) type Events = Spared<JsonLines<Output>>;
+
 type Write<'a> = dyn Fn(Vec<RunReport>) -> anyhow::Result<()> + Sync + 'a;
 
 /// The watcher of a suite.
@@ -27,7 +30,7 @@ pub(crate) struct Board<'a> {
     all: Progress,
     /// Runs are made one at a time, each with a bar of its own.
     alone: bool,
-    events: Option<Mutex<JsonLines<Output>>>,
+    events: Option<Mutex<Events>>,
     write: Box<Write<'a>>,
     written: Mutex<Instant>,
     made: AtomicUsize,
@@ -42,7 +45,7 @@ impl<'a> Board<'a> {
     pub(crate) fn new(
         sweep: &'a Sweep,
         common: &'a CommonArgs,
-        events: Option<Output>,
+        events: Option<Events>,
         alone: bool,
         write: impl Fn(Vec<RunReport>) -> anyhow::Result<()> + Sync + 'a,
     ) -> Board<'a> {
@@ -56,7 +59,7 @@ impl<'a> Board<'a> {
             common,
             all,
             alone,
-            events: events.map(|output| Mutex::new(JsonLines::new(output))),
+            events: events.map(Mutex::new),
             write: Box::new(write),
             written: Mutex::new(Instant::now()),
             made: AtomicUsize::new(0),
@@ -127,7 +130,7 @@ impl Watcher for Board<'_> {
 
 /// The events of one run: into the file of all runs, one after the other, and for people.
 struct RunSink<'a> {
-    events: Option<&'a Mutex<JsonLines<Output>>>,
+    events: Option<&'a Mutex<Events>>,
     people: Box<dyn EventSink>,
 }
 

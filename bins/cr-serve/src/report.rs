@@ -1,7 +1,6 @@
 //! Reports of runs, on disk.
 
 use anyhow::Context;
-use cr_cli::bad_input;
 use cr_replay::Outcome;
 use cr_report::files;
 use cr_report::provenance::Provenance;
@@ -14,8 +13,7 @@ use std::time::SystemTime;
 
 /// Makes the folder, so that one that cannot be written is told before any work.
 pub(crate) fn prepare(dir: &Path) -> anyhow::Result<()> {
-    std::fs::create_dir_all(dir)
-        .map_err(|e| bad_input(format!("cannot make the folder {}: {e}", dir.display())))?;
+    cr_cli::output::make_folder(dir)?;
     // An input may lie there under the name of one of the report's files.
     files::ALL
         .iter()

@@ -107,9 +107,7 @@ fn report_and_print(
 /// Fails with what could not be written, once everything else has been told.
 pub(crate) fn fail_for(losses: &Losses) -> anyhow::Result<()> {
     if let Some(error) = losses.first() {
-        let what = format!(
-            "{error}; all else went on without it: make room, or write elsewhere, and run again for the rest"
-        );
+        let what = format!("{error}; all else went on without it");
         return Err(std::io::Error::new(error.kind(), what).into());
     }
     Ok(())

@@ -1,11 +1,12 @@
 //! `cr-serve sweep`: every policy, rate, seed and variant of a suite, and the report.
 
 use crate::args::{MakingArgs, SweepArgs};
-use crate::board::Board;
+use crate::board::{Board, Events};
 use crate::report;
 use anyhow::Context;
 use cr_cli::signals::Interrupt;
 use cr_cli::{CommonArgs, Exit, InputContext, Output, bad_input};
+use cr_replay::sink::{JsonLines, Losses, Spared};
 use cr_replay::suite::{Journal, Making, Suite, Sweep};
 use cr_replay::{ReplayError, Stop};
 use cr_report::SuiteReport;
@@ -46,7 +47,8 @@ fn suite(
     let dir = args.report.clone().unwrap_or_else(folder);
     report::prepare(&dir)?;
     cr_cli::opened::reserve(dir.join(JOURNAL));
-    let events = args.output.as_deref().map(|path| Output::create(Some(path))).transpose()?;
+    let losses = Losses::default();
+    let events = args.output.as_deref().map(|path| events(path, &losses)).transpose()?;
     let interrupt = Interrupt::install()?;
     // Nothing has been run yet: whatever is wrong is with what was asked for.
     let sweep = ready(suite, &interrupt.flag()).bad_input()?;
@@ -63,6 +65,7 @@ fn suite(
     } else {
         anstream::stdout().write_all(report::answer(&dir)?.as_bytes())?;
     }
+    crate::run::fail_for(&losses)?;
     match stopped {
         None => Ok(Exit::Done),
         Some(Stop::Interrupted) => Ok(Exit::Interrupted),
@@ -70,6 +73,14 @@ fn suite(
         Some(Stop::Engine(error)) => Err(error).context("the suite stopped"),
         Some(Stop::ClockEnds) => Err(bad_input(Stop::CLOCK_ENDS)),
     }
+}
+
+/// The file of `-o`, or stdout, whose reader may leave.
+fn events(path: &str, losses: &Losses) -> anyhow::Result<Events> {
+    let output = Output::create(Some(path))?;
+    let to_reader = output.is_stdout();
+    let sink = JsonLines::new(output);
+    Ok(if to_reader { Spared::for_reader(sink) } else { losses.spare(sink) })
 }
 
 /// Changes what the flags change, and gives those flags back as typed.
@@ -113,7 +124,7 @@ struct Suited<'a> {
 
 impl Suited<'_> {
     /// Makes the runs and writes the report, which is `frame` with the runs; says why it stopped early, if it did.
-    fn make(&self, events: Option<Output>, frame: SuiteReport) -> anyhow::Result<Option<Stop>> {
+    fn make(&self, events: Option<Events>, frame: SuiteReport) -> anyhow::Result<Option<Stop>> {
         let (started, sweep, dir) = (SystemTime::now(), self.sweep, self.dir);
         let path = dir.join(JOURNAL);
         let journal = Journal::open(&path, &build()?, self.args.restart).map_err(|error| {

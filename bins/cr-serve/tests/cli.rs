@@ -88,8 +88,8 @@ fn a_full_disk_costs_the_file_and_not_the_summary() {
         let full = sim(&trace, &["--format", "json", flag, "/dev/full", "--report", report]);
         assert_eq!(
             refusal(&full, 1),
-            "cr-serve: cannot write /dev/full: No space left on device (os error 28); all else went on without it: make room, or write \
-             elsewhere, and run again for the rest"
+            "cr-serve: cannot write /dev/full: No space left on device (os error 28); all else went on without it; make room, or write \
+             elsewhere"
         );
         assert_eq!(full.stdout, summary, "{flag}");
         assert!(std::fs::exists(Path::new(report).join("report.md")).expect("can be looked at"), "{flag}");

@@ -92,6 +92,26 @@ fn a_suite_gives_a_report_and_the_same_one_again() {
 }
 
 /// A suite of four variants with a ladder that is refined: 4 × 3 × 3 × 2 runs and some more.
+/// A disk that fills up under the events takes neither the runs nor the report along.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_costs_the_events_and_not_the_report() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let suite = folder.path().join("small.toml");
+    std::fs::write(&suite, SUITE).expect("is written");
+    let (whole, full) = (folder.path().join("whole"), folder.path().join("full"));
+    assert!(sweep(&suite, &whole).status.success());
+    let output = sweep_with(&suite, &full, &["-o", "/dev/full"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr);
+    let told = "cr-serve: cannot write /dev/full: No space left on device (os error 28); all else went on without it; make room, or write elsewhere\n";
+    assert!(said.ends_with(told), "{said}");
+    let runs = |dir: &Path| {
+        serde_json::from_str::<Value>(&read(dir, "result.json")).expect("is JSON")["runs"].take()
+    };
+    assert_eq!(runs(&full), runs(&whole));
+}
+
 fn ladder() -> String {
     let vary = r#"
 [[vary]]

@@ -3,8 +3,8 @@
 //! 0 done (a closed pipe included), 1 failed, 2 usage or input, 3 ran but a gate, SLO or comparison says no,
 //! 130 interrupted with what was measured written out.
 
-use std::fmt;
 use std::process::ExitCode;
+use std::{fmt, io};
 
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,10 +87,18 @@ fn one_line(error: &anyhow::Error) -> String {
 /// Whether a closed pipe is anywhere in the chain.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
-        let io = cause.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+        let io = cause.downcast_ref::<io::Error>().map(io::Error::kind);
         let json = cause.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind);
-        io.or(json) == Some(std::io::ErrorKind::BrokenPipe)
+        io.or(json) == Some(io::ErrorKind::BrokenPipe)
     })
+}
+
+/// What to do about an error that has nothing to do with what was asked for, as a clause: a full disk.
+fn remedy(error: &anyhow::Error) -> &'static str {
+    let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
+    let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
+    let is_full = causes.any(|cause| full.contains(&cause.kind()));
+    if is_full { "; make room, or write elsewhere" } else { "" }
 }
 
 /// Runs a program's body and turns its result into an exit code, printing one line for an error.
@@ -99,7 +107,7 @@ pub fn run(program: &str, body: impl FnOnce() -> anyhow::Result<Exit>) -> ExitCo
         Ok(exit) => ExitCode::from(exit.code()),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            crate::common::say(&format!("{program}: {}", one_line(&error)));
+            crate::common::say(&format!("{program}: {}{}", one_line(&error), remedy(&error)));
             ExitCode::from(if error.downcast_ref::<BadInput>().is_some() { 2 } else { 1 })
         }
     }
@@ -108,7 +116,6 @@ pub fn run(program: &str, body: impl FnOnce() -> anyhow::Result<Exit>) -> ExitCo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io;
 
     #[test]
     fn a_closed_pipe_is_found_anywhere_in_the_chain() {
@@ -117,6 +124,13 @@ mod tests {
         let wrapped = Err::<(), _>(pipe).bad_input().expect_err("stays an error");
         assert!(is_broken_pipe(&wrapped));
         assert!(!is_broken_pipe(&anyhow::anyhow!("no")));
+    }
+
+    #[test]
+    fn a_full_disk_has_a_remedy() {
+        let full = anyhow::Error::from(io::Error::from(io::ErrorKind::StorageFull)).context("cannot write x");
+        assert_eq!(remedy(&full), "; make room, or write elsewhere");
+        assert_eq!(remedy(&io::Error::from(io::ErrorKind::NotFound).into()), "");
     }
 
     #[test]

@@ -38,7 +38,7 @@ impl Input {
             return Ok(Input { reader, name: "<stdin>".into(), bytes: None });
         }
         let file = File::open(path)
-            .map_err(|e| bad_input(format!("cannot open {path}: {}{}", reason(&e), meant(path, &e))))?;
+            .map_err(|e| bad_input(format!("cannot open {path}: {}", reason_for(Path::new(path), &e))))?;
         let meta = file.metadata().map_err(|e| bad_input(format!("cannot open {path}: {}", reason(&e))))?;
         if meta.is_dir() {
             return Err(bad_input(format!("cannot open {path}: it is a folder, a file is wanted")));
@@ -71,10 +71,9 @@ pub fn read_to_string(path: &str) -> anyhow::Result<String> {
 /// Entries of a folder that are looked at for what may have been meant.
 const MAX_NAMES: usize = 10_000;
 
-/// The file that may have been meant by a path where there is none, as a clause.
-fn meant(path: &str, error: &io::Error) -> String {
+/// Why a path cannot be opened; where there is none, with the file that may have been meant.
+pub fn reason_for(path: &Path, error: &io::Error) -> String {
     let near = || {
-        let path = Path::new(path);
         let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
         let entries = std::fs::read_dir(folder).ok()?.take(MAX_NAMES);
         let names: Vec<String> =
@@ -82,7 +81,8 @@ fn meant(path: &str, error: &io::Error) -> String {
         let name = nearest(path.file_name()?.to_str()?, names.iter().map(String::as_str))?;
         Some(format!("; did you mean {}?", path.with_file_name(name).display()))
     };
-    if error.kind() == io::ErrorKind::NotFound { near().unwrap_or_default() } else { String::new() }
+    let meant = if error.kind() == io::ErrorKind::NotFound { near() } else { None };
+    reason(error) + &meant.unwrap_or_default()
 }
 
 /// The system's word without its error number.

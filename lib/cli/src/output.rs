@@ -57,6 +57,20 @@ impl Output {
     }
 }
 
+/// Makes the folder of an output where there is none.
+///
+/// # Errors
+/// One that cannot be made, as an error of the user's input.
+pub fn make_folder(path: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(path).map_err(|e| {
+        let why = match e.kind() {
+            io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => "a file is in its place".into(),
+            _ => crate::input::reason(&e),
+        };
+        bad_input(format!("cannot make the folder {}: {why}; name another one", path.display()))
+    })
+}
+
 /// Why a file cannot be made: the system's word, or the folder that is missing.
 fn why(path: &str, error: &io::Error) -> String {
     match Path::new(path).parent() {
@@ -121,6 +135,22 @@ impl Write for Output {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_in_whose_place_a_file_is_says_so() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("a");
+        std::fs::write(&file, "").expect("is written");
+        for path in [file.clone(), file.join("b")] {
+            let refused = make_folder(&path).expect_err("is a file").to_string();
+            let name = path.display();
+            assert_eq!(
+                refused,
+                format!("cannot make the folder {name}: a file is in its place; name another one")
+            );
+        }
+        make_folder(&folder.path().join("c/d")).expect("is made");
+    }
 
     #[test]
     fn what_a_file_held_stays_until_something_is_written() {

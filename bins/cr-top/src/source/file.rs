@@ -44,7 +44,7 @@ pub fn read(path: &Path, follow: Follow, stop: &Stop, sender: &Sender) -> Option
 }
 
 fn failure(path: &Path, error: &io::Error) -> String {
-    format!("cannot read {}: {}", path.display(), cr_cli::input::reason(error))
+    format!("cannot read {}: {}", path.display(), cr_cli::input::reason_for(path, error))
 }
 
 /// Opens the file; where it may still come, waits for it. `Ok(None)` where the program stops meanwhile.
