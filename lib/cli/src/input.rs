@@ -3,14 +3,12 @@
 use crate::exit::bad_input;
 use crate::opened;
 use crate::suggest::nearest;
+use cr_trace::bounded::read_text;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, IsTerminal, Read};
+use std::io::{self, BufRead, BufReader, IsTerminal};
 use std::path::Path;
 
 const BUFFER_BYTES: usize = 256 * 1024;
-
-/// The largest file that is read as a whole.
-const MAX_WHOLE_BYTES: u64 = 64 << 20;
 
 /// An opened input and the name that errors call it by.
 pub struct Input {
@@ -55,17 +53,7 @@ impl Input {
 /// As [`Input::open`]; also text that is no UTF-8, or more than 64 MiB of it.
 pub fn read_to_string(path: &str) -> anyhow::Result<String> {
     let Input { reader, name, .. } = Input::open(path)?;
-    let (mut reader, mut text) = (reader.take(MAX_WHOLE_BYTES), String::new());
-    let read = reader.read_to_string(&mut text);
-    // What goes on may have been cut within a letter.
-    if reader.limit() == 0 && !reader.into_inner().fill_buf().is_ok_and(<[u8]>::is_empty) {
-        let most = MAX_WHOLE_BYTES >> 20;
-        return Err(bad_input(format!(
-            "cannot read {name}: it is larger than {most} MiB; is this the file you meant?"
-        )));
-    }
-    read.map_err(|e| bad_input(format!("cannot read {name}: {}", reason(&e))))?;
-    Ok(text)
+    read_text(reader).map_err(|e| bad_input(format!("cannot read {name}: {}", reason(&e))))
 }
 
 /// Entries of a folder that are looked at for what may have been meant.

@@ -1,6 +1,7 @@
 //! Cost models by name or by path.
 
 use crate::{CostError, CostModel};
+use cr_trace::bounded;
 
 /// The cost models that are part of the binary, so that their names work from any folder.
 const BUILT_IN: &[(&str, &str)] = &[
@@ -25,7 +26,7 @@ impl CostModel {
         if let Some((name, toml)) = BUILT_IN.iter().find(|(name, _)| *name == text) {
             return Self::from_toml(toml, &format!("configs/costs/{name}.toml"));
         }
-        let toml = std::fs::read_to_string(text).map_err(|error| match error.kind() {
+        let toml = bounded::read_file(text).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => CostError::Unknown {
                 name: text.into(),
                 known: Self::built_in_names().collect::<Vec<_>>().join(", "),

@@ -13,12 +13,13 @@
 //! * [`table_csv`] — Azure's and BurstGPT's tables; [`text`] — prompts and conversations as text; [`compress`] — gzip and zstd; [`tolerance`] — bad rows put up with;
 //! * [`shape`] — cutting a trace to a window, a limit, a pace; [`unbunch`] — spreading rounded timestamps;
 //! * [`stats`] — what a trace is like: skew, lengths, reuse; [`digest`] — knowing one again;
-//! * [`lines`], [`ids`] — what the readers are made of; [`ahead`] — reading on a thread of its own; [`config_text`], [`number`] — what is wrong, in a sentence.
+//! * [`lines`], [`ids`] — what the readers are made of; [`bounded`] — inputs without end; [`ahead`] — reading on a thread of its own; [`config_text`], [`number`] — what is wrong, in a sentence.
 #![forbid(unsafe_code)]
 
 pub mod ahead;
 mod approach;
 pub mod block;
+pub mod bounded;
 pub mod compress;
 pub mod config_text;
 pub mod content;

@@ -3,7 +3,9 @@
 use crate::WorkloadError;
 use crate::popularity::{MAX_KEYS, Population, normalise};
 use cr_trace::Key;
+use cr_trace::bounded::BoundedLines;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::path::Path;
 
 /// One row of a file of rates; further columns are ignored.
@@ -43,10 +45,8 @@ pub(crate) fn population(
 fn read(path: &Path) -> Result<Vec<(Key, f64)>, WorkloadError> {
     let error =
         |line: Option<usize>, what: String| WorkloadError::file("popularity.rates_file", path, line, what);
-    let mut reader = csv::ReaderBuilder::new()
-        .trim(csv::Trim::All)
-        .from_path(path)
-        .map_err(|cause| error(None, format!("cannot be read: {cause}")))?;
+    let file = File::open(path).map_err(|cause| error(None, format!("cannot be read: {cause}")))?;
+    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(BoundedLines::new(file));
     let mut seen = BTreeSet::new();
     let mut keys = Vec::new();
     for row in reader.deserialize::<Row>() {

@@ -41,6 +41,9 @@ impl Slot {
     /// # Errors
     /// A workload that cannot be drawn.
     pub(super) fn draw(&mut self, suite: &Suite, spec: Spec) -> Result<Option<&[Arc<Request>]>, ReplayError> {
+        if expected(&spec) > KEPT_REQUESTS as f64 {
+            return Ok(None);
+        }
         let failed = |e: cr_workload::WorkloadError| ReplayError::Config(format!("workload: {e}"));
         let mut drawn = match self.0.take().filter(|drawn| drawn.suits(&spec)) {
             Some(drawn) => drawn,
@@ -71,6 +74,12 @@ impl Slot {
     }
 }
 
+/// About how many requests there will be.
+fn expected(spec: &Spec) -> f64 {
+    let in_time = spec.duration_s.map_or(f64::INFINITY, |duration_s| duration_s * spec.arrivals.qps);
+    in_time.min(spec.requests.map_or(f64::INFINITY, |requests| requests as f64))
+}
+
 impl Drawn {
     fn new(generator: Generator, spec: Spec) -> Drawn {
         Drawn { spec, generator, requests: Vec::new(), used: 0 }
@@ -97,6 +106,18 @@ mod tests {
              [[workload.prompt]]\nscope = 'request'\ntokens = {{ model = 'lognormal', mean = 20, sigma = 0.5 }}\n"
         );
         Suite::from_toml(&text, "t.toml").expect("is a suite")
+    }
+
+    #[test]
+    fn too_many_are_not_drawn_to_be_thrown_away() {
+        let (suite, mut slot) = (suite(""), Slot::default());
+        let of = |qps| Spec { duration_s: Some(20.0), ..suite.workload_of(1, Some(qps)) };
+        assert!(slot.draw(&suite, of(5.0)).expect("draws").is_some());
+        assert!(slot.draw(&suite, of(1e6)).expect("is left out").is_none());
+        let kept = slot.0.as_ref().expect("those of the rate before are still there");
+        assert!(kept.requests.len() < 200);
+        let counted = Spec { duration_s: None, requests: Some(1_000_000), ..of(5.0) };
+        assert!(slot.draw(&suite, counted).expect("is left out").is_none());
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! suites must share stand in one file.
 
 use super::spec::{Suite, SuiteError};
+use cr_trace::bounded::read_file;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
@@ -49,7 +50,7 @@ pub fn tables_of(text: &str, file: &str) -> Vec<(Table, PathBuf)> {
         let folder = file.parent().unwrap_or(Path::new("")).to_path_buf();
         let next = table.get("extends").and_then(Value::as_str).map(|name| folder.join(name));
         found.push((table, folder));
-        match next.and_then(|path| Some((std::fs::read_to_string(&path).ok()?, path))) {
+        match next.and_then(|path| Some((read_file(&path).ok()?, path))) {
             Some(next) if found.len() < MOST_STEPS => (text, file) = next,
             _ => break,
         }
@@ -99,7 +100,7 @@ fn resolve(
             "extends {name:?}: suites extend one another in a circle, or more than {MOST_STEPS} deep"
         ));
     }
-    let text = std::fs::read_to_string(&path)
+    let text = read_file(&path)
         .map_err(|error| format!("extends {name:?}: cannot read {}: {error}", path.display()))?;
     let base = text
         .parse::<Table>()

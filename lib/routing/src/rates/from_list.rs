@@ -4,6 +4,7 @@
 //! Duplicate keys, and rates that are negative, NaN or infinite, are errors with their row.
 
 use super::KeyRates;
+use cr_trace::bounded::BoundedLines;
 use cr_trace::lines::Lines;
 use cr_trace::{Key, TraceError};
 use indexmap::IndexMap;
@@ -140,8 +141,11 @@ impl Columns {
 /// # Errors
 /// The input cannot be read, holds no rates, or has a bad row, which is named.
 pub fn from_csv(reader: impl Read, file: &str) -> Result<KeyRates, TraceError> {
-    let mut csv =
-        csv::ReaderBuilder::new().has_headers(false).flexible(true).trim(csv::Trim::All).from_reader(reader);
+    let mut csv = csv::ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .trim(csv::Trim::All)
+        .from_reader(BoundedLines::new(reader));
     let mut record = csv::StringRecord::new();
     let mut rows = Collector::new(file);
     let mut columns: Option<Columns> = None;
