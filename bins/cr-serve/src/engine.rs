@@ -6,7 +6,7 @@ use cr_cli::{CommonArgs, InputContext, bad_input};
 use cr_cost::CostModel;
 use cr_engine::ShardConfig;
 use cr_engine::model::{Inspection, MemoryPlan, StepTimes};
-use cr_replay::{Engine, Fleet, ReplayError};
+use cr_replay::{Engine, Fleet, ReplayError, limits};
 use cr_trace::Time;
 use std::sync::Arc;
 
@@ -51,7 +51,11 @@ pub(crate) fn fleet(
     config: ShardConfig,
 ) -> Result<Fleet, ReplayError> {
     match (args.engine, engine) {
-        (EngineKind::SimStepwise, Engine::Sim(cost)) => Ok(Fleet::simulated_stepwise(shards, config, cost)),
+        (EngineKind::SimStepwise, Engine::Sim(cost)) => match limits::of_blocks(shards, &config) {
+            Some(what) => Err(ReplayError::Config(what)),
+            None => Ok(Fleet::simulated_stepwise(shards, config, cost)),
+        },
+        _ if args.free_run => engine.free_running_fleet(shards, config),
         _ => engine.fleet(shards, config),
     }
 }

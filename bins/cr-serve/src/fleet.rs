@@ -71,8 +71,8 @@ fn fault(text: &str) -> Result<Fault, String> {
 
 fn routers(text: &str) -> Result<u32, String> {
     match quantity::positive_u32(text)? {
-        n if n <= cr_replay::run::MAX_ROUTERS => Ok(n),
-        n => Err(format!("{n} routers; at most {}", cr_replay::run::MAX_ROUTERS)),
+        n if n <= cr_replay::limits::MAX_ROUTERS => Ok(n),
+        n => Err(format!("{n} routers; at most {}", cr_replay::limits::MAX_ROUTERS)),
     }
 }
 

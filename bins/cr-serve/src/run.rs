@@ -75,10 +75,7 @@ pub(crate) fn run(args: &RunArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
         tuning: args.assume.tuning(&engine, &shard, args.measure.slo_ttft_p99),
         clock,
     };
-    let fleet = match args.engine.free_run {
-        true => engine.free_running_fleet(routing.shards, shard)?,
-        false => engine::fleet(&args.engine, &engine, routing.shards, shard)?,
-    };
+    let fleet = engine::fleet(&args.engine, &engine, routing.shards, shard).map_err(classify)?;
     let mut read = 0u64;
     let trace = piped::Requests::new(trace, is_file, &interrupt).inspect(|_| read += 1);
     let outcome = cr_replay::run(&spec, fleet, trace, &mut sinks, &interrupt.flag());

@@ -32,6 +32,7 @@ mod health;
 mod lag;
 pub mod learn;
 pub mod ledger;
+pub mod limits;
 mod narrator;
 mod parallel;
 mod router;

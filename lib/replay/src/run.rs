@@ -6,7 +6,7 @@ use crate::faults::Fault;
 use crate::learn::PlanFrom;
 use crate::sink::EventSink;
 use crate::virtual_clock::VirtualClock;
-use crate::{Fleet, ReplayError};
+use crate::{Fleet, ReplayError, limits};
 use cr_report::aggregate::Aggregator;
 use cr_report::events::{Header, ReplanHeader};
 use cr_report::summary::Summary;
@@ -100,9 +100,6 @@ impl Stop {
                                   cost or a prompt is too long";
 }
 
-/// More routers than this are a slip of the keyboard.
-pub const MAX_ROUTERS: u32 = 1_024;
-
 impl RunSpec {
     /// The header of the events, with what this run is beside the rest.
     pub(crate) fn full_header(&self) -> Header {
@@ -149,8 +146,8 @@ impl RunSpec {
                 "{tables} tables, each with its time, and replanning as well; leave out one of the two"
             ));
         }
-        if !(1..=MAX_ROUTERS).contains(&self.routers) {
-            return config(format!("{} routers; there are 1 to {MAX_ROUTERS}", self.routers));
+        if let Some(what) = limits::of_routers(self, shards) {
+            return config(what);
         }
         if !(0.0..=Time::MAX_S).contains(&self.view_lag_s) {
             let lag_s = plain(self.view_lag_s);

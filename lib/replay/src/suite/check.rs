@@ -232,8 +232,8 @@ impl Suite {
                 fleet.shards - 1
             ));
         }
-        if !(1..=crate::run::MAX_ROUTERS).contains(&fleet.routers) {
-            let most = crate::run::MAX_ROUTERS;
+        if !(1..=crate::limits::MAX_ROUTERS).contains(&fleet.routers) {
+            let most = crate::limits::MAX_ROUTERS;
             return Some(format!("fleet.routers is {}; there are 1 to {most}", fleet.routers));
         }
         if let Some(what) = self.replan.and_then(|replan| replan.fault()) {
