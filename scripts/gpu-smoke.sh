@@ -72,7 +72,7 @@ smoke() {
         step 60 "Rates of $model" "$bin" model bench "$model"
         step 30 "Text" "$bin" generate --model "$model" --max-tokens 24 "The capital of France is"
     fi
-    step 120 "The everyday bench" "$bin" --no-progress sweep configs/suites/bench.toml --report "$out/bench"
+    step 180 "The everyday bench" "$bin" --no-progress sweep configs/suites/bench.toml --report "$out/bench"
     [ "$failed" = 0 ] && echo "all passed" || echo "SOME FAILED"
     return "$failed"
 }
