@@ -63,7 +63,7 @@ impl PrefixIndex {
             order: Recency::new(shards),
             all_are_found: false,
             newest: None,
-            going: ShardSet::none(shards as usize),
+            going: ShardSet::default(),
         }
     }
 
@@ -77,7 +77,7 @@ impl PrefixIndex {
         let shared = &prompt.parts()[..self.shared_parts(request)];
         let (mut before, mut whole) = (0, shared.len() == prompt.parts().len());
         let going = &mut self.going;
-        going.fill(out.len());
+        going.fill(out.len() as u32);
         for &Part { name, tokens, .. } in shared {
             let node = self.nodes.get(&name).filter(|_| !going.is_empty());
             let Some(node) = node else {
@@ -99,7 +99,6 @@ impl PrefixIndex {
     pub(super) fn insert(&mut self, request: &Request, shard: ShardId) {
         debug_assert!(self.newest >= Some(request.id), "its matches were told");
         let (shared, own) = request.prompt.outline().parts().split_at(self.shared_parts(request));
-        let shards = self.tokens.len();
         let Some(held) = self.tokens.get_mut(shard.index()) else { return };
         // The deepest first, so that among equally old ones it is forgotten first.
         for &Part { name: node, tokens, .. } in own.iter().rev() {
@@ -107,7 +106,7 @@ impl PrefixIndex {
             self.order.push(shard.0, Held { node, tokens, hits: 1 });
         }
         for &Part { name: node, tokens, .. } in shared.iter().rev() {
-            let kept = self.nodes.entry(node).or_insert_with(|| Node::new(shards));
+            let kept = self.nodes.entry(node).or_insert_with(Node::new);
             match kept.holder(shard) {
                 Some(holder) => {
                     *held += u64::from(tokens.saturating_sub(holder.tokens));
@@ -147,10 +146,9 @@ impl PrefixIndex {
     #[cold]
     fn find_all(&mut self) {
         self.all_are_found = true;
-        let shards = self.tokens.len();
-        for shard in (0..shards as u32).map(ShardId) {
+        for shard in (0..self.tokens.len() as u32).map(ShardId) {
             for (place, held) in self.order.iter(shard.0) {
-                let node = self.nodes.entry(held.node).or_insert_with(|| Node::new(shards));
+                let node = self.nodes.entry(held.node).or_insert_with(Node::new);
                 if node.holder(shard).is_none() {
                     node.insert(shard, Holder { tokens: held.tokens, place });
                 }
@@ -200,6 +198,10 @@ mod tests {
     use cr_trace::{ContentId, Segment};
     use proptest::prelude::*;
 
+    /// Where requests go, in a fleet of so many shards.
+    const SHARDS: [u32; 3] = [0, 1, 70];
+    const FLEET: u32 = 71;
+
     /// What is sent: by whom, its content and where it goes.
     #[derive(Clone, Debug)]
     struct Sent {
@@ -211,7 +213,7 @@ mod tests {
     /// again.
     fn sent(quotes: u8) -> impl Strategy<Value = Vec<Sent>> {
         let shared = proptest::collection::vec((0u8..3, 1u32..20), 0..4);
-        let one = (shared, 0u8..8, (0u8..16, 0u64..30, any::<bool>()), 0u32..3, 1u32..20);
+        let one = (shared, 0u8..8, (0u8..16, 0u64..30, any::<bool>()), 0usize..3, 1u32..20);
         proptest::collection::vec(one, 1..30).prop_map(move |script| {
             let each = script.into_iter().zip(0u64..);
             each.map(|((shared, turn, (quote, other, answer), shard, tokens), place)| {
@@ -232,7 +234,7 @@ mod tests {
                 }
                 let mut request = request(id.0, "k");
                 request.prompt = prompt.into();
-                Sent { request, shard: ShardId(shard) }
+                Sent { request, shard: ShardId(SHARDS[shard]) }
             })
             .collect()
         })
@@ -246,12 +248,12 @@ mod tests {
         /// With room for all, a shard's match is the longest prefix shared with any prompt sent to it.
         #[test]
         fn unlimited_matches_are_the_shared_tokens(sent in any_sent()) {
-            let mut index = PrefixIndex::new(3, u64::MAX);
+            let mut index = PrefixIndex::new(FLEET, u64::MAX);
             let mut history: Vec<Sent> = Vec::new();
             let mut found = Vec::new();
             for Sent { request, shard } in sent {
                 index.matches(&request, &mut found);
-                for n in 0..3 {
+                for n in SHARDS {
                     let before = history.iter().filter(|one| one.shard == ShardId(n));
                     let naive = before.map(|one| shared_tokens(&one.request.prompt, &request.prompt)).max();
                     let naive = naive.unwrap_or(0).min(request.prompt_tokens() - 1);
@@ -265,7 +267,7 @@ mod tests {
         /// What is kept out of the map changes no answer.
         #[test]
         fn it_is_as_one_that_has_every_node_in_its_map(sent in any_sent(), kv_tokens in 0u64..200, dies in 0usize..30) {
-            let mut index = PrefixIndex::new(3, kv_tokens);
+            let mut index = PrefixIndex::new(FLEET, kv_tokens);
             let mut eager = PrefixIndex { all_are_found: true, ..index.clone() };
             let (mut found, mut wanted) = (Vec::new(), Vec::new());
             for (place, Sent { request, shard }) in sent.into_iter().enumerate() {
@@ -278,7 +280,7 @@ mod tests {
                 prop_assert_eq!(&found, &wanted);
                 index.insert(&request, shard);
                 eager.insert(&request, shard);
-                for n in (0..3).map(ShardId) {
+                for n in SHARDS.map(ShardId) {
                     let gone = |index: &PrefixIndex| index.would_forget(n, 40).collect::<Vec<_>>();
                     prop_assert_eq!(gone(&index), gone(&eager));
                 }
@@ -288,14 +290,14 @@ mod tests {
 
         #[test]
         fn a_bounded_index_stays_in_its_bound(sent in any_sent(), kv_tokens in 0u64..60) {
-            let mut index = PrefixIndex { all_are_found: true, ..PrefixIndex::new(3, kv_tokens) };
+            let mut index = PrefixIndex { all_are_found: true, ..PrefixIndex::new(FLEET, kv_tokens) };
             for Sent { request, shard } in sent {
                 let promised: u64 = index.would_forget(shard, 25).map(|gone| u64::from(gone.tokens)).sum();
                 let held = index.tokens[shard.index()];
                 prop_assert!(promised >= (held + 25).saturating_sub(kv_tokens).min(held));
                 index.matches(&request, &mut Vec::new());
                 index.insert(&request, shard);
-                for n in 0..3u32 {
+                for n in SHARDS {
                     let live = index.nodes.values().flat_map(Node::iter).filter(|(shard, _)| shard.0 == n);
                     let (count, tokens) = live.fold((0, 0), |(count, sum), (_, holder)| (count + 1, sum + u64::from(holder.tokens)));
                     prop_assert_eq!(index.tokens[n as usize], tokens);

@@ -23,9 +23,9 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// Nobody of a fleet of so many shards holds it.
-    pub(super) fn new(shards: usize) -> Node {
-        Node { shards: ShardSet::none(shards), holders: SmallVec::new(), least: u32::MAX }
+    /// Nobody holds it.
+    pub(super) fn new() -> Node {
+        Node { shards: ShardSet::default(), holders: SmallVec::new(), least: u32::MAX }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -41,20 +41,19 @@ impl Node {
     /// What a shard holds.
     #[inline]
     pub(super) fn holder(&mut self, shard: ShardId) -> Option<&mut Holder> {
-        self.shards.contains(shard).then(|| &mut self.holders[self.shards.rank(shard)])
+        self.shards.rank(shard).map(|at| &mut self.holders[at])
     }
 
-    /// One more shard holds it.
+    /// A shard that did not hold it does.
     pub(super) fn insert(&mut self, shard: ShardId, holder: Holder) {
-        self.holders.insert(self.shards.rank(shard), holder);
-        self.shards.insert(shard);
+        self.holders.insert(self.shards.insert(shard), holder);
         self.least = self.least.min(holder.tokens);
     }
 
     /// A shard does not hold it any more.
     pub(super) fn remove(&mut self, shard: ShardId) {
-        if self.shards.contains(shard) {
-            self.holders.remove(self.shards.rank(shard));
+        if let Some(at) = self.shards.rank(shard) {
+            self.holders.remove(at);
             self.shards.remove(shard);
         }
     }
@@ -68,7 +67,7 @@ impl Node {
             return;
         }
         for (shard, holder) in self.shards.iter().zip(&self.holders) {
-            if holder.tokens < tokens && going.contains(shard) {
+            if holder.tokens < tokens && going.rank(shard).is_some() {
                 out[shard.index()] = before + holder.tokens;
                 going.remove(shard);
             }

@@ -1,76 +1,110 @@
 //! A set of shards, a bit each.
 
 use cr_trace::ShardId;
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
-const BITS: usize = u64::BITS as usize;
+/// Some of the shards of a fleet. Memory grows with its shards, not with the fleet; of a fleet of up to 64 it takes none of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct ShardSet(SmallVec<[Word; 1]>);
 
-/// Some of the shards of a fleet. That of a fleet of up to 64 takes no memory of its own.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ShardSet(SmallVec<[u64; 1]>);
+/// The shards `64 * place..64 * (place + 1)`; never none of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Word {
+    place: u32,
+    bits: u64,
+}
+
+/// The word of a shard, and its bit there.
+#[inline]
+fn position(shard: ShardId) -> (u32, u32) {
+    (shard.0 / u64::BITS, shard.0 % u64::BITS)
+}
 
 impl ShardSet {
-    /// None of a fleet of so many shards.
-    pub(super) fn none(shards: usize) -> ShardSet {
-        ShardSet(smallvec![0; shards.div_ceil(BITS)])
-    }
-
     /// Makes it all of a fleet of so many shards.
-    pub(super) fn fill(&mut self, shards: usize) {
-        let words = self.0.iter_mut().zip((0..shards).step_by(BITS));
-        words.for_each(|(word, first)| *word = u64::MAX >> (BITS - (shards - first).min(BITS)));
+    pub(super) fn fill(&mut self, shards: u32) {
+        self.0.clear();
+        let words = (0..shards).step_by(u64::BITS as usize).zip(0..);
+        self.0.extend(words.map(|(first, place)| {
+            let absent = u64::BITS - (shards - first).min(u64::BITS);
+            Word { place, bits: u64::MAX >> absent }
+        }));
     }
 
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.0.iter().all(|&word| word == 0)
+        self.0.is_empty()
     }
 
+    /// Where the word of this place is, or belongs.
     #[inline]
-    pub(super) fn contains(&self, shard: ShardId) -> bool {
-        self.0[shard.index() / BITS] >> (shard.index() % BITS) & 1 != 0
+    fn find(&self, place: u32) -> Result<usize, usize> {
+        self.0.binary_search_by_key(&place, |word| word.place)
     }
 
-    /// How many of its shards come before this one.
+    /// How many of its shards come before this one, if it has it.
     #[inline]
-    pub(super) fn rank(&self, shard: ShardId) -> usize {
-        let (word, bit) = (shard.index() / BITS, shard.index() % BITS);
-        let ones = |word: u64| word.count_ones() as usize;
-        self.0[..word].iter().map(|&word| ones(word)).sum::<usize>() + ones(self.0[word] & ((1 << bit) - 1))
+    pub(super) fn rank(&self, shard: ShardId) -> Option<usize> {
+        let (place, bit) = position(shard);
+        let at = self.find(place).ok()?;
+        (self.0[at].bits >> bit & 1 != 0).then(|| self.before(at, bit))
     }
 
+    /// How many of its shards come before a bit of a word.
     #[inline]
-    pub(super) fn insert(&mut self, shard: ShardId) {
-        self.0[shard.index() / BITS] |= 1 << (shard.index() % BITS);
+    fn before(&self, at: usize, bit: u32) -> usize {
+        let own = self.0[at].bits & ((1 << bit) - 1);
+        self.0[..at].iter().map(|word| word.bits).chain([own]).map(|bits| bits.count_ones() as usize).sum()
+    }
+
+    /// Adds a shard; says how many come before it.
+    #[inline]
+    pub(super) fn insert(&mut self, shard: ShardId) -> usize {
+        let (place, bit) = position(shard);
+        let at = self.find(place).unwrap_or_else(|at| {
+            self.0.insert(at, Word { place, bits: 0 });
+            at
+        });
+        self.0[at].bits |= 1 << bit;
+        self.before(at, bit)
     }
 
     #[inline]
     pub(super) fn remove(&mut self, shard: ShardId) {
-        self.0[shard.index() / BITS] &= !(1 << (shard.index() % BITS));
+        let (place, bit) = position(shard);
+        let Ok(at) = self.find(place) else { return };
+        self.0[at].bits &= !(1 << bit);
+        if self.0[at].bits == 0 {
+            self.0.remove(at);
+        }
     }
 
     /// Its shards, in order.
     #[inline]
     pub(super) fn iter(&self) -> impl Iterator<Item = ShardId> + '_ {
-        self.0.iter().zip(0..).flat_map(|(&word, place)| shards_of(word, place))
+        self.0.iter().flat_map(|&word| shards_of(word))
     }
 
-    /// Keeps those that another set of the same fleet has, too; tells which ones go.
+    /// Keeps those that another set has, too; tells which ones go.
     #[inline]
     pub(super) fn keep(&mut self, others: &ShardSet, mut goes: impl FnMut(ShardId)) {
-        for ((own, other), place) in self.0.iter_mut().zip(&others.0).zip(0..) {
-            shards_of(*own & !other, place).for_each(&mut goes);
-            *own &= other;
-        }
+        let mut others = others.0.iter().copied().peekable();
+        self.0.retain(|word| {
+            while others.next_if(|other| other.place < word.place).is_some() {}
+            let both = others.next_if(|other| other.place == word.place).map_or(0, |other| other.bits);
+            shards_of(Word { bits: word.bits & !both, ..*word }).for_each(&mut goes);
+            word.bits &= both;
+            word.bits != 0
+        });
     }
 }
 
 /// The shards of one word.
 #[inline]
-fn shards_of(mut word: u64, place: u32) -> impl Iterator<Item = ShardId> {
+fn shards_of(Word { place, mut bits }: Word) -> impl Iterator<Item = ShardId> {
     std::iter::from_fn(move || {
-        let bit = (word != 0).then(|| word.trailing_zeros())?;
-        word &= word - 1;
+        let bit = (bits != 0).then(|| bits.trailing_zeros())?;
+        bits &= bits - 1;
         Some(ShardId(place * u64::BITS + bit))
     })
 }
@@ -88,25 +122,28 @@ mod tests {
             changes in proptest::collection::vec((any::<u32>(), any::<bool>()), 0..80),
             others in proptest::collection::vec(any::<u32>(), 0..80),
         ) {
-            let (mut set, mut naive) = (ShardSet::none(fleet as usize), BTreeSet::new());
+            let (mut set, mut naive) = (ShardSet::default(), BTreeSet::new());
             for (shard, joins) in changes {
                 let shard = ShardId(shard % fleet);
-                match joins {
-                    true => (set.insert(shard), naive.insert(shard)).0,
-                    false => (set.remove(shard), naive.remove(&shard)).0,
+                if joins {
+                    naive.insert(shard);
+                    prop_assert_eq!(Some(set.insert(shard)), set.rank(shard));
+                } else {
+                    naive.remove(&shard);
+                    set.remove(shard);
                 }
-                prop_assert_eq!(set.contains(shard), joins);
-                prop_assert_eq!(set.rank(shard), naive.range(..shard).count());
+                prop_assert_eq!(set.rank(shard), joins.then(|| naive.range(..shard).count()));
                 prop_assert_eq!(set.is_empty(), naive.is_empty());
                 prop_assert!(set.iter().eq(naive.iter().copied()));
             }
-            let (mut other, mut gone) = (ShardSet::none(fleet as usize), Vec::new());
-            others.iter().for_each(|shard| other.insert(ShardId(shard % fleet)));
+            let (mut other, mut gone) = (ShardSet::default(), Vec::new());
+            others.iter().for_each(|shard| _ = other.insert(ShardId(shard % fleet)));
             set.keep(&other, |shard| gone.push(shard));
-            let (kept, left): (Vec<_>, Vec<_>) = naive.into_iter().partition(|&shard| other.contains(shard));
+            let (kept, left): (Vec<_>, Vec<_>) = naive.into_iter().partition(|&shard| other.rank(shard).is_some());
             prop_assert!(set.iter().eq(kept));
             prop_assert_eq!(gone, left);
-            set.fill(fleet as usize);
+            prop_assert_eq!(set.is_empty(), set.iter().next().is_none());
+            set.fill(fleet);
             prop_assert!(set.iter().eq((0..fleet).map(ShardId)));
         }
     }
