@@ -6,6 +6,7 @@
 
 use cr_trace::{ShardId, Time};
 use std::collections::VecDeque;
+use std::hint::select_unpredictable;
 
 /// What happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,18 +41,40 @@ const NEVER: Time = Time::MAX;
 pub(crate) struct Agenda {
     /// When steps end, as a tournament in which the earliest wins, so that a change costs one walk from the shard's leaf to the
     /// root: node n has the lesser of nodes 2n and 2n + 1, which stand here as pair n; the leaves are the upper half, one a shard.
-    ends: Vec<[Time; 2]>,
+    ends: Vec<Pair>,
     /// Steps that are to start, in order. Whatever is put down here is for the present instant, so these are few.
     starts: VecDeque<(Time, ShardId)>,
     /// Which shards have an entry there.
     is_to_start: Vec<bool>,
 }
 
+/// The winners of two nodes that meet.
+#[derive(Clone, Copy, Debug)]
+struct Pair {
+    times: [Time; 2],
+    shards: [u32; 2],
+}
+
+impl Pair {
+    /// Nobody has played.
+    const OPEN: Pair = Pair { times: [NEVER; 2], shards: [0; 2] };
+
+    /// Puts down who came to this side, and says who wins; of equals the first.
+    #[inline]
+    fn meet(&mut self, side: usize, comes: (Time, u32)) -> (Time, u32) {
+        (self.times[side], self.shards[side]) = comes;
+        let waits = (self.times[1 - side], self.shards[1 - side]);
+        let is_beaten = (waits.0 < comes.0) | ((waits.0 == comes.0) & (side == 1));
+        // Who wins is anybody's guess, the processor's too.
+        (select_unpredictable(is_beaten, waits.0, comes.0), select_unpredictable(is_beaten, waits.1, comes.1))
+    }
+}
+
 impl Agenda {
     /// Nothing to do on any of this many shards.
     pub(crate) fn new(shards: usize) -> Agenda {
         let leaves = shards.next_power_of_two();
-        Agenda { ends: vec![[NEVER; 2]; leaves], starts: VecDeque::new(), is_to_start: vec![false; leaves] }
+        Agenda { ends: vec![Pair::OPEN; leaves], starts: VecDeque::new(), is_to_start: vec![false; leaves] }
     }
 
     /// The node of a shard.
@@ -60,10 +83,10 @@ impl Agenda {
         self.ends.len() + shard.index()
     }
 
-    /// The earliest end of all. A single leaf is node 1, the root.
+    /// The earliest end of all, and of the first shard that has it. A single leaf is node 1, the root.
     #[inline]
-    fn earliest(&self) -> Time {
-        self.ends[0][1]
+    fn earliest(&self) -> (Time, ShardId) {
+        (self.ends[0].times[1], ShardId(self.ends[0].shards[1]))
     }
 
     /// The step of the shard ends at that time; replaces what was known of the shard.
@@ -103,11 +126,9 @@ impl Agenda {
     }
 
     fn put(&mut self, shard: ShardId, time: Time) {
-        let (mut node, mut winner) = (self.leaf(shard), time);
+        let (mut node, mut winner) = (self.leaf(shard), (time, shard.0));
         while node > 0 {
-            let pair = &mut self.ends[node / 2];
-            pair[node % 2] = winner;
-            winner = winner.min(pair[1 - node % 2]);
+            winner = self.ends[node / 2].meet(node % 2, winner);
             node /= 2;
         }
     }
@@ -115,21 +136,19 @@ impl Agenda {
     /// The shard whose step ends first, and when, where that comes before `others` and nothing is to start.
     #[inline]
     pub(crate) fn end_before(&self, others: Time) -> Option<Ending> {
-        let at = self.earliest();
-        (at < others && self.starts.is_empty()).then(|| self.first_that_ends_at(at))
+        let (at, shard) = self.earliest();
+        (at < others && self.starts.is_empty()).then(|| Ending { shard, at, then: self.after(shard) })
     }
 
-    /// The first shard whose step ends at that time, which is the earliest.
+    /// The earliest end of all but this one, whose step ends first: of those whom it has beaten.
     #[inline]
-    fn first_that_ends_at(&self, at: Time) -> Ending {
-        let (mut node, mut then) = (1, NEVER);
-        while node < self.ends.len() {
-            let pair = self.ends[node];
-            let right = usize::from(pair[0] != at);
-            then = then.min(pair[1 - right]);
-            node = 2 * node + right;
+    fn after(&self, shard: ShardId) -> Time {
+        let (mut node, mut then) = (self.leaf(shard), NEVER);
+        while node > 1 {
+            then = then.min(self.ends[node / 2].times[1 - node % 2]);
+            node /= 2;
         }
-        Ending { shard: ShardId((node - self.ends.len()) as u32), at, then }
+        then
     }
 
     /// The earliest event, things that are known elsewhere included: when the next request arrives, and when the next thing is
@@ -137,7 +156,7 @@ impl Agenda {
     /// prolongs a run.
     #[inline]
     pub(crate) fn next(&self, arrival: Option<Time>, due: Option<Time>) -> Option<Entry> {
-        let end = self.earliest();
+        let (end, shard) = self.earliest();
         let start = self.starts.front().map_or(NEVER, |&(time, _)| time);
         let (arrival, due) = (arrival.unwrap_or(NEVER), due.unwrap_or(NEVER));
         let traffic = end.min(start).min(arrival);
@@ -146,7 +165,7 @@ impl Agenda {
             return None;
         }
         Some(match time {
-            _ if time == end => (time, Kind::StepEnd, self.first_that_ends_at(end).shard.0),
+            _ if time == end => (time, Kind::StepEnd, shard.0),
             _ if time == due => (time, Kind::Due, 0),
             _ if time == arrival => (time, Kind::Arrival, 0),
             _ => (time, Kind::StepStart, self.starts.front().map_or(0, |&(_, shard)| shard.0)),
