@@ -119,7 +119,8 @@ pub(crate) fn run(
         common.note(format!("interrupted after {tables} tables; what is written is whole"));
         return Ok(Exit::Interrupted);
     }
-    common.note(format!("{tables} tables"));
+    let why = if tables == 0 { ": the trace ends before its first interval does" } else { "" };
+    common.note(format!("{tables} tables{why}"));
     Ok(Exit::Done)
 }
 

@@ -71,9 +71,8 @@ impl<'a> Board<'a> {
         self.all.finish();
     }
 
-    fn place(&self, cell: &Cell, offset: usize) -> String {
-        let (made, planned) = (self.made.load(Ordering::Relaxed), self.planned.load(Ordering::Relaxed));
-        format!("[{}/{planned}] {}", made + offset, self.sweep.name(cell))
+    fn place(&self, cell: &Cell, number: usize) -> String {
+        format!("[{number}/{}] {}", self.planned.load(Ordering::Relaxed), self.sweep.name(cell))
     }
 }
 
@@ -86,7 +85,12 @@ impl Watcher for Board<'_> {
     fn sink(&self, cell: &Cell) -> Box<dyn EventSink + '_> {
         let people: Box<dyn EventSink> = if self.alone {
             let requests = self.sweep.suite().workload.requests;
-            Box::new(Watch::new(Progress::new(self.common, &self.place(cell, 1), "requests", requests)))
+            Box::new(Watch::new(Progress::new(
+                self.common,
+                &self.place(cell, self.made.load(Ordering::Relaxed) + 1),
+                "requests",
+                requests,
+            )))
         } else {
             Box::new(Warnings { progress: self.all.clone(), name: self.sweep.name(cell) })
         };
@@ -106,7 +110,7 @@ impl Watcher for Board<'_> {
         let summary = &run.summary;
         let line = format!(
             "{:<34} hit {:5.1} %  imbalance {:.2} requests {:.2} busy  p99 TTFT {:.3} s{}{}",
-            self.place(cell, 0),
+            self.place(cell, made),
             100.0 * summary.served_hit,
             summary.imbalance.requests,
             summary.imbalance.busy,

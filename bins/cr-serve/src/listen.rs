@@ -27,6 +27,10 @@ impl Listen {
                 _ => format!("cannot listen on {path}: {e}"),
             })
         };
+        if path.is_empty() {
+            // The system takes it for a socket without a name, which nobody can find.
+            return Err(bad_input("--listen needs a name for the socket"));
+        }
         let listener = UnixListener::bind(path).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         Ok(Listen { listener, path: path.into(), header: None, clients: Vec::new() })

@@ -6,6 +6,7 @@ use cr_report::files;
 use cr_report::provenance::Provenance;
 use cr_report::record::SuiteReport;
 use cr_report::run::RunReport;
+use cr_report::svg::FIGURES;
 use cr_report::text;
 use cr_report::write::{write_provenance, write_report};
 use std::path::Path;
@@ -14,10 +15,9 @@ use std::time::SystemTime;
 /// Makes the folder, so that one that cannot be written is told before any work.
 pub(crate) fn prepare(dir: &Path) -> anyhow::Result<()> {
     cr_cli::output::make_folder(dir)?;
-    // An input may lie there under the name of one of the report's files.
-    files::ALL
-        .iter()
-        .try_for_each(|name| cr_cli::opened::refuse_if_read(&dir.join(name).display().to_string()))
+    // An input may lie there under the name of one of the report's files, and no other output is to.
+    let figures = FIGURES.iter().map(|figure| figure.file);
+    files::ALL.into_iter().chain(figures).try_for_each(|name| cr_cli::opened::plan(&dir.join(name)))
 }
 
 /// No output is written over the files of a report that is read, or over a result by itself.

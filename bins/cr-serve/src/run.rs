@@ -46,13 +46,13 @@ pub(crate) fn run(args: &RunArgs, common: &CommonArgs) -> anyhow::Result<Exit> {
     // Outputs are created before any work, so that a path that cannot be written is told at once.
     let progress = Progress::new(common, &routing.policy, "requests", requests);
     let clock = clock(args.engine.clock);
+    if let Some(dir) = &args.output.report {
+        report::prepare(dir)?;
+    }
     let losses = Losses::default();
     let mut sinks = sinks(&args.output, format, clock, &losses)?;
     // First, so that a sink that keeps events comes last and need not copy them.
     sinks.0.insert(0, Box::new(Watch::new(progress.clone())));
-    if let Some(dir) = &args.output.report {
-        report::prepare(dir)?;
-    }
 
     let interrupt = Interrupt::install()?;
     let engine = engine::engine(&args.engine, args.measure.seed, common)?;

@@ -46,7 +46,7 @@ fn suite(
     let folder = || PathBuf::from("reports").join(format!("{}{suffix}", suite.name));
     let dir = args.report.clone().unwrap_or_else(folder);
     report::prepare(&dir)?;
-    cr_cli::opened::reserve(dir.join(JOURNAL));
+    cr_cli::opened::plan(&dir.join(JOURNAL))?;
     let losses = Losses::default();
     let events = args.output.as_deref().map(|path| events(path, &losses)).transpose()?;
     let interrupt = Interrupt::install()?;

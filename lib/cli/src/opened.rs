@@ -3,11 +3,14 @@
 use crate::exit::bad_input;
 use same_file::Handle;
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 /// Handles rather than numbers: a number goes to another file once its own is deleted, but not while a handle keeps it.
 static OPENED: Mutex<Vec<Handle>> = Mutex::new(Vec::new());
+
+/// Files that this process will write by itself, which need not be there yet.
+static PLANNED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// Remembers an opened file.
 pub(crate) fn remember(file: &File) {
@@ -30,6 +33,24 @@ pub fn reserve(path: impl AsRef<Path>) {
     }
 }
 
+/// Remembers a file that will be written later: no output takes its place meanwhile.
+///
+/// # Errors
+/// One that this process has opened already, as an error of the user's input.
+pub fn plan(path: &Path) -> anyhow::Result<()> {
+    refuse_if_read(&path.display().to_string())?;
+    if let (Some(path), Ok(mut planned)) = (settled(path), PLANNED.lock()) {
+        planned.push(path);
+    }
+    Ok(())
+}
+
+/// One name for a file that need not be there, in a folder that is.
+fn settled(path: &Path) -> Option<PathBuf> {
+    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+    Some(folder.canonicalize().ok()?.join(path.file_name()?))
+}
+
 /// Remembers every file that a configuration names, beside it or where the program was started.
 pub fn reserve_named(value: &serde_json::Value, folder: &Path) {
     match value {
@@ -43,18 +64,26 @@ pub fn reserve_named(value: &serde_json::Value, folder: &Path) {
     }
 }
 
-/// Refuses a path to write to that this process has opened already: creating it would destroy what is read from it.
+/// Refuses a path to write to that this process has opened already, or will write by itself: creating it would destroy what is read
+/// from it, or be in vain.
 ///
 /// # Errors
 /// Such a path, as an error of the user's input.
 pub fn refuse_if_read(path: &str) -> anyhow::Result<()> {
-    let Some(wanted) = regular(Path::new(path)) else { return Ok(()) };
-    match OPENED.lock() {
-        Ok(opened) if opened.contains(&wanted) => {
-            Err(bad_input(format!("{path} is also an input or another output; give the output another name")))
-        }
-        _ => Ok(()),
+    let is_opened = || {
+        let wanted = regular(Path::new(path))?;
+        OPENED.lock().ok().filter(|opened| opened.contains(&wanted)).map(drop)
+    };
+    let is_planned = || {
+        let wanted = settled(Path::new(path))?;
+        PLANNED.lock().ok().filter(|planned| planned.contains(&wanted)).map(drop)
+    };
+    if is_opened().or_else(is_planned).is_some() {
+        return Err(bad_input(format!(
+            "{path} is also an input or another output; give the output another name"
+        )));
     }
+    Ok(())
 }
 
 /// A regular file, opened. Pipes and devices are let alone: to open one is to take part in it.
@@ -88,6 +117,16 @@ mod tests {
         assert!(refuse_if_read(&name("link")).is_err());
         assert!(refuse_if_read(&name("other")).is_ok());
         assert!(refuse_if_read(&name("missing")).is_ok());
+    }
+
+    #[test]
+    fn what_will_be_written_is_refused_before_it_is_there() {
+        let folder = tempfile::tempdir().expect("a folder");
+        plan(&folder.path().join("later")).expect("is free");
+        let name = |name: &str| folder.path().join(name).to_str().expect("is text").to_owned();
+        assert!(refuse_if_read(&name("later")).is_err());
+        assert!(refuse_if_read(&name("./later")).is_err());
+        assert!(refuse_if_read(&name("other")).is_ok());
     }
 
     #[test]

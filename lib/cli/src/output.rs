@@ -24,6 +24,7 @@ impl Output {
     pub fn create(path: Option<&str>) -> anyhow::Result<Output> {
         let (raw, name) = match path {
             None | Some("-") => (Raw::Stdout(io::stdout()), "<stdout>".into()),
+            Some("") => return Err(bad_input("an output has no name; give a FILE, or - for stdout")),
             Some(path) => {
                 opened::refuse_if_read(path)?;
                 let file = File::options().write(true).create(true).truncate(false).open(path);

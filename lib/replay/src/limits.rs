@@ -32,11 +32,11 @@ pub(crate) fn of_routers(spec: &RunSpec, shards: u32) -> Option<String> {
             Some(format!("{routers} routers of {shards} shards each; at most {MAX_WATCHED} in all"))
         }
         () if points > MAX_POINTS => Some(format!(
-            "{} virtual nodes for {shards} shards on the rings of {routers} routers; at most {MAX_POINTS} in all",
+            "{} virtual nodes for {shards} shards on {routers} rings (--routers); at most {MAX_POINTS} in all",
             spec.vnodes
         )),
         () if remembered_s > MAX_REMEMBERED_S => Some(format!(
-            "preble remembers {window_s} s of {shards} shards in {routers} routers; at most {MAX_REMEMBERED_S} s in all"
+            "preble remembers {window_s} s of {shards} shards, {routers} times (--routers); at most {MAX_REMEMBERED_S} s in all"
         )),
         () => None,
     }
@@ -70,12 +70,10 @@ mod tests {
             "1024 routers of 16384 shards each; at most 1048576 in all"
         );
         let rings = RunSpec { vnodes: 16_000, ..spec(64, "sticky") };
-        assert!(
-            told(rings, 1_024).starts_with("16000 virtual nodes for 1024 shards on the rings of 64 routers")
-        );
+        assert!(told(rings, 1_024).starts_with("16000 virtual nodes for 1024 shards on 64 rings"));
         assert!(
             told(spec(1_024, "preble"), 1_024)
-                .starts_with("preble remembers 180 s of 1024 shards in 1024 routers")
+                .starts_with("preble remembers 180 s of 1024 shards, 1024 times")
         );
         let pool = |kv_blocks| ShardConfig { kv_blocks, ..ShardConfig::default() };
         assert_eq!(of_blocks(1_000, &pool(100_000)), None);

@@ -96,7 +96,7 @@ pub enum Stop {
 
 impl Stop {
     /// What is said of [`Stop::ClockEnds`].
-    pub const CLOCK_ENDS: &str = "something would happen more than 173 days into the run, where its clock ends: a think time, a fault, a \
+    pub const CLOCK_ENDS: &str = "something would happen more than 173 days into the run, where its clock ends: an arrival, a think time, a fault, a \
                                   cost or a prompt is too long";
 }
 

@@ -22,6 +22,9 @@ impl fmt::Display for RequestId {
 /// The most shards of a fleet, in tables, runs and reports alike: a slip of the keyboard must not ask for gigabytes.
 pub const MAX_SHARDS: u32 = 65_536;
 
+/// The most tokens of a prompt, and of an answer: far beyond every context, so that a slip of the keyboard costs no memory.
+pub const MAX_TOKENS: u64 = 100_000_000;
+
 /// Names one shard: a logical server with a KV pool of its own, numbered from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -132,14 +135,24 @@ impl Request {
                 return Some(format!("segment {:?} has 0 tokens", segment.content().as_str()));
             }
         }
+        for (what, tokens) in
+            [("the prompt", self.prompt_tokens()), ("the answer", u64::from(self.output_tokens))]
+        {
+            if tokens > MAX_TOKENS {
+                return Some(format!("{what} has {tokens} tokens; no request has more than {MAX_TOKENS}"));
+            }
+        }
         if self.output_tokens == 0 {
             return Some("output_tokens is 0, at least one token is decoded".into());
+        }
+        if self.turn == Some(0) {
+            return Some("turn is 0; the turns of a thread count from 1".into());
         }
         if let Some(think_s) = self.think_s
             && !(0.0..=Time::MAX_S).contains(&think_s)
         {
             let think_s = plain(think_s);
-            return Some(format!("think_s is {think_s}, it must be a number of seconds, not negative"));
+            return Some(format!("think_s is {think_s}, it must lie between 0 and {} seconds", Time::MAX_S));
         }
         if self.after == Some(self.id) {
             return Some("after names the request itself".into());

@@ -1,6 +1,7 @@
 //! Cutting a trace to size: a window, a limit, clipped lengths, another pace.
 
 use crate::ids::IdSet;
+use crate::number::plain;
 use crate::{Prompt, Request, Time, TraceError};
 
 /// What to cut. The default changes nothing.
@@ -57,9 +58,15 @@ impl<I> Shaped<I> {
         self.cuts
     }
 
-    fn cut(&mut self, mut request: Request) -> Request {
+    fn cut(&mut self, mut request: Request) -> Result<Request, TraceError> {
         let start = self.shape.window_s.map_or(0.0, |(from, _)| from);
-        request.t_s = ((request.t_s - start) / self.shape.speedup).clamp(0.0, Time::MAX_S);
+        request.t_s = ((request.t_s - start) / self.shape.speedup).max(0.0);
+        if request.t_s > Time::MAX_S {
+            let (t_s, speedup) = (plain(request.t_s), plain(self.shape.speedup));
+            let what =
+                format!("arrives at {t_s} s at a speed-up of {speedup}; a trace ends at {} s", Time::MAX_S);
+            return Err(TraceError::File { file: format!("request {}", request.id), what });
+        }
         if let Some(max) = self.shape.max_input_tokens
             && clip(&mut request.prompt, max.max(1))
         {
@@ -77,7 +84,7 @@ impl<I> Shaped<I> {
         }
         self.kept.insert(request.id.0);
         self.cuts.kept += 1;
-        request
+        Ok(request)
     }
 }
 
@@ -111,7 +118,7 @@ impl<I: Iterator<Item = Result<Request, TraceError>>> Iterator for Shaped<I> {
             match self.shape.window_s {
                 Some((from, _)) if request.t_s < from => continue,
                 Some((_, to)) if request.t_s >= to => return None,
-                _ => return Some(Ok(self.cut(request))),
+                _ => return Some(self.cut(request)),
             }
         }
     }
@@ -167,6 +174,16 @@ mod tests {
         assert_eq!(out.iter().map(|r| (r.id.0, r.t_s)).collect::<Vec<_>>(), [(3, 0.0), (4, 0.5)]);
         assert_eq!((out[0].after, out[0].think_s, out[1].after), (None, None, Some(RequestId(3))));
         assert_eq!(cuts, Cuts { kept: 2, clipped_outputs: 2, released: 1, ..Cuts::default() });
+    }
+
+    #[test]
+    fn arrivals_that_leave_the_clock_are_refused() {
+        let source = [0.0, 20.0].into_iter().zip(0..).map(|(t_s, id)| Ok(request(id, t_s)));
+        let slow = Shape { speedup: 1e-6, ..Shape::default() };
+        let made: Vec<_> = Shaped::new(source, slow).map(|one| one.map_err(|e| e.to_string())).collect();
+        assert!(made[0].is_ok());
+        let told = "request 1: arrives at 20000000 s at a speed-up of 0.000001; a trace ends at 15000000 s";
+        assert_eq!(made[1].as_ref().expect_err("is too late"), told);
     }
 
     #[test]

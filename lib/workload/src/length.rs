@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A longest length that no model reaches; it keeps sums of lengths within 32 bits.
-pub const MAX_TOKENS: u32 = 100_000_000;
+pub const MAX_TOKENS: u32 = cr_trace::request::MAX_TOKENS as u32;
 
 /// A length in tokens: `tokens = 90`, or `tokens = { model = "lognormal", mean = 600, sigma = 1.66, max = 8192 }`.
 #[derive(Clone, Debug, PartialEq, Serialize)]

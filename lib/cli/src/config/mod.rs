@@ -40,9 +40,17 @@ pub fn parse<C: Parser>() -> C {
         Ok(Resolved::Run(args)) => *args,
         Ok(Resolved::Print(text)) => {
             let mut out = std::io::stdout().lock();
-            // A reader that has gone has what it wanted.
-            let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-            std::process::exit(0)
+            match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+                // A reader that has gone has what it wanted.
+                Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+                    crate::common::say(&format!(
+                        "{}: cannot write <stdout>: {error}",
+                        C::command().get_name()
+                    ));
+                    std::process::exit(1)
+                }
+                _ => std::process::exit(0),
+            }
         }
         Err(Failure::Usage(error)) => error.exit(),
         Err(Failure::Input(error)) => {

@@ -248,7 +248,9 @@ impl Worker<'_> {
         if let (None, Some(journal), Some(key)) = (&outcome.stopped, self.making.journal, &self.keys[index]) {
             run = journal.put(key, &run)?;
         }
-        watcher.made(cell, &run, false);
+        if outcome.stopped.is_none() {
+            watcher.made(cell, &run, false);
+        }
         let mut shared = lock(self.shared);
         shared.done[index] = Some(run);
         if let Some(stop) = outcome.stopped {

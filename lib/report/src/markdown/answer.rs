@@ -54,7 +54,7 @@ fn compared(cell: &Aggregate, baseline: &Aggregate, at: &str) -> String {
 
 fn alone(cell: &Aggregate, at: &str) -> String {
     format!(
-        "With **{}**{at} the caches serve {} of the prompt tokens, and the busiest shard serves {} times the mean number of requests. The p99 of TTFT{} is {}; no baseline was run, so there is no verdict.",
+        "With **{}**{at} the caches serve {} of the prompt tokens, and the busiest shard serves {} times the mean number of requests. The p99 of TTFT{} is {}; it is held against no baseline, so there is no verdict.",
         escape(&cell.policy),
         percent(cell.metric("served_hit").mean),
         ratio(cell.metric("imbalance_requests").mean),

@@ -93,6 +93,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Pairs<T> {
 
 /// The fields as they stand in a file. Unknown ones are ignored: a field may be added to the schema.
 #[derive(Deserialize)]
+#[serde(expecting = "a routing table, which is a JSON object")]
 struct Wire {
     schema: String,
     #[serde(default)]
