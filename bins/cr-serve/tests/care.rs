@@ -82,6 +82,26 @@ fn what_is_read_is_not_written_over() {
     assert_eq!(std::fs::read_to_string(&cost).expect("reads"), model);
 }
 
+/// The report would be written over the events, which then were made in vain.
+#[test]
+fn no_output_takes_the_name_of_a_file_of_the_report() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = trace(folder.path(), 20, 20, 0.1);
+    let report = folder.path().join("report");
+    for (flag, name) in [("-o", "ttft-cdf.svg"), ("-o", "result.json"), ("--requests", "report.md")] {
+        let file = report.join(name);
+        let run = ["run", text(&trace), "--engine", "sim", "--policy", "flat", "--report", text(&report)];
+        let output = cr_serve(&[&run[..], &[flag, text(&file)]].concat());
+        assert_eq!(output.status.code(), Some(2), "{name}: {}", said(&output));
+        assert!(
+            said(&output).contains(&format!("{name} is also an input or another output")),
+            "{}",
+            said(&output)
+        );
+        assert!(!file.exists(), "{name}");
+    }
+}
+
 #[test]
 fn a_suite_is_not_written_over_with_what_it_extends() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -93,6 +93,18 @@ fn every_kind_of_bad_input_is_named_with_its_line() {
         (FIRST.replace("0.0132", "1e999"), "w.jsonl:1: number out of range (column 19)"),
         (FIRST.replace("\"k17\"", "\"\""), "w.jsonl:1: key is empty"),
         (FIRST.replace(",90]", ",0]"), "w.jsonl:1: segment \"u:0\" has 0 tokens"),
+        (
+            FIRST.replace(",90]", ",4294967295]"),
+            "w.jsonl:1: the prompt has 4294968331 tokens; no request has more than 100000000",
+        ),
+        (
+            FIRST.replace("64}", "200000000}"),
+            "w.jsonl:1: the answer has 200000000 tokens; no request has more than 100000000",
+        ),
+        (
+            FIRST.replace("\"output_tokens\"", "\"turn\":0,\"output_tokens\""),
+            "w.jsonl:1: turn is 0; the turns of a thread count from 1",
+        ),
         (FIRST.replace(",90]", ",-9]"), "w.jsonl:1: invalid value: integer `-9`, expected u32 (column 101)"),
         (
             FIRST.replace("u:0", "x:0"),
