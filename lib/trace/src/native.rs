@@ -153,6 +153,15 @@ impl<R: BufRead> TraceReader<R> {
         self.lines.file()
     }
 
+    /// What there is to say of a header that is not the first line: somebody has put one file behind another.
+    fn second_header(&self) -> Option<TraceError> {
+        let first: FirstLine = self.lines.json().ok()?;
+        first.schema.filter(|schema| schema == TRACE_SCHEMA)?;
+        Some(self.lines.error(
+            "another trace begins here; a file has one, whose ids are unique and whose times do not go back",
+        ))
+    }
+
     /// The line of the request read last, from 1.
     pub fn line(&self) -> u64 {
         self.lines.number()
@@ -177,7 +186,7 @@ impl<R: BufRead> Rows for TraceReader<R> {
         if !std::mem::take(&mut self.pending) && !self.lines.advance()? {
             return Ok(None);
         }
-        let request: Request = self.lines.json()?;
+        let request: Request = self.lines.json().map_err(|error| self.second_header().unwrap_or(error))?;
         if let Some(fault) = request.fault() {
             return Err(self.lines.error(fault));
         }

@@ -84,6 +84,10 @@ fn every_kind_of_bad_input_is_named_with_its_line() {
             "w.jsonl:1: invalid value: integer `-2`, expected u64 (column 81)",
         ),
         (format!("{LATER}\n"), "w.jsonl:1: after names request 0, which does not come before this one"),
+        (
+            format!("{HEADER}\n{FIRST}\n{HEADER}\n{LATER}\n"),
+            "w.jsonl:3: another trace begins here; a file has one, whose ids are unique and whose times do not go back",
+        ),
         (format!("{FIRST}\n\n{FIRST}\n"), "w.jsonl:3: id 0 was used before; ids must be unique"),
         (
             format!("{FIRST}\n{}\n", LATER.replace("0.9,", "0.01,")),

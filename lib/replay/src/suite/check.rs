@@ -6,6 +6,7 @@ use cr_report::objective::Objective;
 use cr_report::result::METRICS;
 use cr_routing::policy::PolicyError;
 use cr_trace::Time;
+use cr_trace::number::plain;
 use cr_trace::request::is_printable;
 use std::collections::BTreeMap;
 
@@ -92,6 +93,7 @@ impl Suite {
         self.policy_fault()
             .or_else(|| self.plan_fault())
             .or_else(|| self.load_fault())
+            .or_else(|| self.time_fault())
             .or_else(|| self.limit_fault())
             .or_else(|| self.workload.check().err().map(|error| format!("workload: {error}")))
             .or_else(|| self.number_fault())
@@ -212,6 +214,18 @@ impl Suite {
         }
     }
 
+    fn time_fault(&self) -> Option<String> {
+        let times = [
+            ("fleet.view_lag_s", Some(self.fleet.view_lag_s)),
+            ("warmup_s", Some(self.warmup_s)),
+            ("timeout_s", self.timeout_s),
+            ("slo.ttft_p99_s", self.slo.ttft_p99_s),
+        ];
+        let mut given = times.into_iter().filter_map(|(name, time_s)| Some((name, time_s?)));
+        let (name, time_s) = given.find(|(_, time_s)| !(0.0..=Time::MAX_S).contains(time_s))?;
+        Some(format!("{name} is {}; it lies between 0 and {} s", plain(time_s), Time::MAX_S))
+    }
+
     fn limit_fault(&self) -> Option<String> {
         let fleet = &self.fleet;
         let counts =
@@ -239,11 +253,8 @@ impl Suite {
         if let Some(what) = self.replan.and_then(|replan| replan.fault()) {
             return Some(format!("replan: {what}"));
         }
-        let times = [Some(fleet.view_lag_s), Some(self.warmup_s), self.timeout_s, self.slo.ttft_p99_s];
-        if times.iter().flatten().any(|s| !(0.0..=Time::MAX_S).contains(s)) {
-            return Some(
-                "fleet.view_lag_s, warmup_s, timeout_s and slo.ttft_p99_s are seconds, not negative".into(),
-            );
+        if self.workload.requests == Some(0) {
+            return Some("workload.requests is 0; a run serves at least one".into());
         }
         if self.objectives.iter().any(|objective| !positive(objective.p99_s)) {
             return Some("objectives need a p99_s above 0".into());
