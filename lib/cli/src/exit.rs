@@ -103,12 +103,17 @@ fn remedy(error: &anyhow::Error) -> &'static str {
 
 /// Runs a program's body and turns its result into an exit code, printing one line for an error.
 pub fn run(program: &str, body: impl FnOnce() -> anyhow::Result<Exit>) -> ExitCode {
-    match body() {
-        Ok(exit) => ExitCode::from(exit.code()),
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+    ExitCode::from(code(program, body()))
+}
+
+/// The exit code of a result; an error is printed as one line.
+pub(crate) fn code(program: &str, result: anyhow::Result<Exit>) -> u8 {
+    match result {
+        Ok(exit) => exit.code(),
+        Err(error) if is_broken_pipe(&error) => Exit::Done.code(),
         Err(error) => {
             crate::common::say(&format!("{program}: {}{}", one_line(&error), remedy(&error)));
-            ExitCode::from(if error.downcast_ref::<BadInput>().is_some() { 2 } else { 1 })
+            if error.downcast_ref::<BadInput>().is_some() { 2 } else { 1 }
         }
     }
 }

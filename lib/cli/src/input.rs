@@ -59,11 +59,15 @@ pub fn read_to_string(path: &str) -> anyhow::Result<String> {
 /// Entries of a folder that are looked at for what may have been meant.
 const MAX_NAMES: usize = 10_000;
 
+/// The folder that a path lies in, as the system knows it.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
+}
+
 /// Why a path cannot be opened; where there is none, with the file that may have been meant.
 pub fn reason_for(path: &Path, error: &io::Error) -> String {
     let near = || {
-        let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-        let entries = std::fs::read_dir(folder).ok()?.take(MAX_NAMES);
+        let entries = std::fs::read_dir(folder_of(path)).ok()?.take(MAX_NAMES);
         let names: Vec<String> =
             entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
         let name = nearest(path.file_name()?.to_str()?, names.iter().map(String::as_str))?;

@@ -1,6 +1,7 @@
-//! The regular files that this process has opened: none of them may be written over.
+//! The regular files that this process has opened or will write by itself: no output is written over them.
 
 use crate::exit::bad_input;
+use crate::input::folder_of;
 use same_file::Handle;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -38,7 +39,7 @@ pub fn reserve(path: impl AsRef<Path>) {
 /// # Errors
 /// One that this process has opened already, as an error of the user's input.
 pub fn plan(path: &Path) -> anyhow::Result<()> {
-    refuse_if_read(&path.display().to_string())?;
+    refuse_if_taken(&path.display().to_string())?;
     if let (Some(path), Ok(mut planned)) = (settled(path), PLANNED.lock()) {
         planned.push(path);
     }
@@ -47,8 +48,7 @@ pub fn plan(path: &Path) -> anyhow::Result<()> {
 
 /// One name for a file that need not be there, in a folder that is.
 fn settled(path: &Path) -> Option<PathBuf> {
-    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
-    Some(folder.canonicalize().ok()?.join(path.file_name()?))
+    Some(folder_of(path).canonicalize().ok()?.join(path.file_name()?))
 }
 
 /// Remembers every file that a configuration names, beside it or where the program was started.
@@ -69,7 +69,7 @@ pub fn reserve_named(value: &serde_json::Value, folder: &Path) {
 ///
 /// # Errors
 /// Such a path, as an error of the user's input.
-pub fn refuse_if_read(path: &str) -> anyhow::Result<()> {
+pub(crate) fn refuse_if_taken(path: &str) -> anyhow::Result<()> {
     let is_opened = || {
         let wanted = regular(Path::new(path))?;
         OPENED.lock().ok().filter(|opened| opened.contains(&wanted)).map(drop)
@@ -113,10 +113,10 @@ mod tests {
         std::fs::write(name("other"), "b").expect("is written");
         std::fs::hard_link(name("read"), name("link")).expect("is linked");
         reserve(name("read"));
-        assert!(refuse_if_read(&name("read")).is_err());
-        assert!(refuse_if_read(&name("link")).is_err());
-        assert!(refuse_if_read(&name("other")).is_ok());
-        assert!(refuse_if_read(&name("missing")).is_ok());
+        assert!(refuse_if_taken(&name("read")).is_err());
+        assert!(refuse_if_taken(&name("link")).is_err());
+        assert!(refuse_if_taken(&name("other")).is_ok());
+        assert!(refuse_if_taken(&name("missing")).is_ok());
     }
 
     #[test]
@@ -124,9 +124,9 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         plan(&folder.path().join("later")).expect("is free");
         let name = |name: &str| folder.path().join(name).to_str().expect("is text").to_owned();
-        assert!(refuse_if_read(&name("later")).is_err());
-        assert!(refuse_if_read(&name("./later")).is_err());
-        assert!(refuse_if_read(&name("other")).is_ok());
+        assert!(refuse_if_taken(&name("later")).is_err());
+        assert!(refuse_if_taken(&name("./later")).is_err());
+        assert!(refuse_if_taken(&name("other")).is_ok());
     }
 
     #[test]
@@ -135,7 +135,7 @@ mod tests {
         let path = folder.path().join("again").to_str().expect("is text").to_owned();
         for _ in 0..50 {
             std::fs::write(&path, "a").expect("is written");
-            refuse_if_read(&path).expect("is another file");
+            refuse_if_taken(&path).expect("is another file");
             reserve(&path);
             std::fs::remove_file(&path).expect("goes");
         }

@@ -26,7 +26,7 @@ impl Output {
             None | Some("-") => (Raw::Stdout(io::stdout()), "<stdout>".into()),
             Some("") => return Err(bad_input("an output has no name; give a FILE, or - for stdout")),
             Some(path) => {
-                opened::refuse_if_read(path)?;
+                opened::refuse_if_taken(path)?;
                 let file = File::options().write(true).create(true).truncate(false).open(path);
                 let file = file.map_err(|e| bad_input(format!("cannot write {path}: {}", why(path, &e))))?;
                 opened::remember(&file);

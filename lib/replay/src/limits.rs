@@ -27,19 +27,18 @@ pub(crate) fn of_routers(spec: &RunSpec, shards: u32) -> Option<String> {
     let watched = u64::from(routers) * u64::from(shards);
     let (points, window_s) = (watched * u64::from(spec.vnodes), spec.tuning.preble.window_s);
     let remembered_s = if spec.header.policy == "preble" { watched * u64::from(window_s) } else { 0 };
-    match () {
-        () if watched > MAX_WATCHED => {
-            Some(format!("{routers} routers of {shards} shards each; at most {MAX_WATCHED} in all"))
-        }
-        () if points > MAX_POINTS => Some(format!(
+    if watched > MAX_WATCHED {
+        return Some(format!("{routers} routers of {shards} shards each; at most {MAX_WATCHED} in all"));
+    }
+    if points > MAX_POINTS {
+        return Some(format!(
             "{} virtual nodes for {shards} shards on {routers} rings (--routers); at most {MAX_POINTS} in all",
             spec.vnodes
-        )),
-        () if remembered_s > MAX_REMEMBERED_S => Some(format!(
-            "preble remembers {window_s} s of {shards} shards, {routers} times (--routers); at most {MAX_REMEMBERED_S} s in all"
-        )),
-        () => None,
+        ));
     }
+    (remembered_s > MAX_REMEMBERED_S).then(|| {
+        format!("preble remembers {window_s} s of {shards} shards, {routers} times (--routers); at most {MAX_REMEMBERED_S} s in all")
+    })
 }
 
 /// What is too large about a fleet whose pools keep every block by itself.

@@ -108,9 +108,9 @@ impl Stored {
             beside: Vec::new(),
         };
         let rest = Map::from_iter([("schema".to_owned(), DETAIL_SCHEMA.into())]);
-        let detail_json = told(files::DETAIL, json::stable_list(rest, "runs", runs().map(RunDetail::from)))?;
+        let detail_json = text(files::DETAIL, json::stable_list(rest, "runs", runs().map(RunDetail::from)))?;
         // Written numbers are rounded; everything that follows starts from the rounded ones.
-        let record = Record::from_json(&text(files::RESULT, &file)?, &detail_json)?;
+        let record = Record::from_json(&text(files::RESULT, json::stable(&file))?, &detail_json)?;
         Stored::of(record, detail_json)
     }
 
@@ -119,7 +119,7 @@ impl Stored {
     /// # Errors
     /// Where a value cannot be written.
     pub fn of(record: Record, detail_json: String) -> Result<Stored, RecordError> {
-        let result_json = text(files::RESULT, &record.file)?;
+        let result_json = text(files::RESULT, json::stable(&record.file))?;
         Ok(Stored { record, result_json, detail_json })
     }
 }
@@ -269,12 +269,9 @@ pub fn result_file(name: &str, text: &str) -> Result<ResultFile, RecordError> {
     Ok(file)
 }
 
-fn text(name: &str, value: &impl serde::Serialize) -> Result<String, RecordError> {
-    told(name, json::stable(value))
-}
-
-fn told(name: &str, text: Result<String, serde_json::Error>) -> Result<String, RecordError> {
-    text.map_err(|e| RecordError::Content { file: name.into(), what: e.to_string() })
+/// The text of a file, if it could be rendered.
+fn text(name: &str, rendered: Result<String, serde_json::Error>) -> Result<String, RecordError> {
+    rendered.map_err(|e| RecordError::Content { file: name.into(), what: e.to_string() })
 }
 
 fn parse<T: serde::de::DeserializeOwned>(file: &str, text: &str) -> Result<T, RecordError> {

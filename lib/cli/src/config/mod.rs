@@ -15,7 +15,8 @@ mod target;
 mod tests;
 mod value;
 
-use crate::exit::bad_input;
+use crate::exit::{Exit, bad_input, code};
+use crate::output::Output;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Command, CommandFactory, FromArgMatches, Parser};
 use layers::Layers;
@@ -36,28 +37,19 @@ pub fn parse<C: Parser>() -> C {
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .filter(|(name, _)| name.starts_with("CR_"))
         .collect();
-    match resolve::<C>(std::env::args_os().collect(), &environment) {
-        Ok(Resolved::Run(args)) => *args,
-        Ok(Resolved::Print(text)) => {
-            let mut out = std::io::stdout().lock();
-            match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-                // A reader that has gone has what it wanted.
-                Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-                    crate::common::say(&format!(
-                        "{}: cannot write <stdout>: {error}",
-                        C::command().get_name()
-                    ));
-                    std::process::exit(1)
-                }
-                _ => std::process::exit(0),
-            }
-        }
+    let result = match resolve::<C>(std::env::args_os().collect(), &environment) {
+        Ok(Resolved::Run(args)) => return *args,
+        Ok(Resolved::Print(text)) => print_out(&text).map(|()| Exit::Done),
         Err(Failure::Usage(error)) => error.exit(),
-        Err(Failure::Input(error)) => {
-            crate::common::say(&format!("{}: {error}", C::command().get_name()));
-            std::process::exit(2)
-        }
-    }
+        Err(Failure::Input(error)) => Err(error),
+    };
+    std::process::exit(code(C::command().get_name(), result).into())
+}
+
+fn print_out(text: &str) -> anyhow::Result<()> {
+    let mut out = Output::create(None)?;
+    out.write_all(text.as_bytes())?;
+    out.finish()
 }
 
 /// What the layers come to.

@@ -8,14 +8,14 @@
 //! request quotes another one, such nodes take their place in the order of dispatch and are in no map.
 
 mod node;
-mod shard_set;
+mod shard_bits;
 
 use super::recency::Recency;
 use cr_trace::prompt::Part;
 use cr_trace::{Request, RequestId, ShardId};
 use node::{Holder, Node};
 use rustc_hash::FxHashMap;
-use shard_set::ShardSet;
+use shard_bits::ShardBits;
 
 /// Names a node: a hash of its whole history and of its content.
 type NodeId = u64;
@@ -50,7 +50,7 @@ pub(super) struct PrefixIndex {
     /// The highest id so far: a request beyond it is a new one.
     newest: Option<RequestId>,
     /// The buffer of a look at the matches.
-    going: ShardSet,
+    going: ShardBits,
 }
 
 impl PrefixIndex {
@@ -63,7 +63,7 @@ impl PrefixIndex {
             order: Recency::new(shards),
             all_are_found: false,
             newest: None,
-            going: ShardSet::default(),
+            going: ShardBits::default(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! One segment of content after one exact history, and which shards were sent it.
 
-use super::shard_set::ShardSet;
+use super::shard_bits::ShardBits;
 use cr_trace::ShardId;
 use smallvec::SmallVec;
 
@@ -15,7 +15,7 @@ pub(super) struct Holder {
 /// See the module's page.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
-    shards: ShardSet,
+    shards: ShardBits,
     /// One for each of `shards`, in their order.
     holders: SmallVec<[Holder; 2]>,
     /// No holder has fewer tokens.
@@ -25,7 +25,7 @@ pub(super) struct Node {
 impl Node {
     /// Nobody holds it.
     pub(super) fn new() -> Node {
-        Node { shards: ShardSet::default(), holders: SmallVec::new(), least: u32::MAX }
+        Node { shards: ShardBits::default(), holders: SmallVec::new(), least: u32::MAX }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -61,7 +61,7 @@ impl Node {
     /// Of the shards that have all `before` tokens before it, `going` are left that have so many `tokens` of it, too. What the others have
     /// is written to `out`.
     #[inline]
-    pub(super) fn follow(&self, tokens: u32, before: u32, going: &mut ShardSet, out: &mut [u32]) {
+    pub(super) fn follow(&self, tokens: u32, before: u32, going: &mut ShardBits, out: &mut [u32]) {
         going.keep(&self.shards, |shard| out[shard.index()] = before);
         if self.least >= tokens {
             return;

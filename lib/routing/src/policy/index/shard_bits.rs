@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 /// Some of the shards of a fleet. Memory grows with its shards, not with the fleet; of a fleet of up to 64 it takes none of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct ShardSet(SmallVec<[Word; 1]>);
+pub(super) struct ShardBits(SmallVec<[Word; 1]>);
 
 /// The shards `64 * place..64 * (place + 1)`; never none of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ fn position(shard: ShardId) -> (u32, u32) {
     (shard.0 / u64::BITS, shard.0 % u64::BITS)
 }
 
-impl ShardSet {
+impl ShardBits {
     /// Makes it all of a fleet of so many shards.
     pub(super) fn fill(&mut self, shards: u32) {
         self.0.clear();
@@ -87,7 +87,7 @@ impl ShardSet {
 
     /// Keeps those that another set has, too; tells which ones go.
     #[inline]
-    pub(super) fn keep(&mut self, others: &ShardSet, mut goes: impl FnMut(ShardId)) {
+    pub(super) fn keep(&mut self, others: &ShardBits, mut goes: impl FnMut(ShardId)) {
         let mut others = others.0.iter().copied().peekable();
         self.0.retain(|word| {
             while others.next_if(|other| other.place < word.place).is_some() {}
@@ -122,7 +122,7 @@ mod tests {
             changes in proptest::collection::vec((any::<u32>(), any::<bool>()), 0..80),
             others in proptest::collection::vec(any::<u32>(), 0..80),
         ) {
-            let (mut set, mut naive) = (ShardSet::default(), BTreeSet::new());
+            let (mut set, mut naive) = (ShardBits::default(), BTreeSet::new());
             for (shard, joins) in changes {
                 let shard = ShardId(shard % fleet);
                 if joins {
@@ -136,7 +136,7 @@ mod tests {
                 prop_assert_eq!(set.is_empty(), naive.is_empty());
                 prop_assert!(set.iter().eq(naive.iter().copied()));
             }
-            let (mut other, mut gone) = (ShardSet::default(), Vec::new());
+            let (mut other, mut gone) = (ShardBits::default(), Vec::new());
             others.iter().for_each(|shard| _ = other.insert(ShardId(shard % fleet)));
             set.keep(&other, |shard| gone.push(shard));
             let (kept, left): (Vec<_>, Vec<_>) = naive.into_iter().partition(|&shard| other.rank(shard).is_some());
